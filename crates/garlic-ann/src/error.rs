@@ -1,0 +1,130 @@
+//! The one error type of the library.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong while building, searching, saving or opening an index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The data set has no rows.
+    #[error("there are no vectors to index: the data set is empty")]
+    NoVectors,
+    /// More rows than 32-bit positions can address.
+    #[error("{rows} vectors are more than one index holds ({limit}); split the data into shards")]
+    TooManyVectors {
+        /// Rows that were given.
+        rows: usize,
+        /// Rows that fit.
+        limit: usize,
+    },
+    /// The number of values is not a multiple of the dimension, or the dimension is zero.
+    #[error(transparent)]
+    Shape(#[from] garlic_linalg::ShapeError),
+    /// A vector of the data set holds NaN or infinity.
+    #[error(
+        "vector {row} has the value {value} at coordinate {column}; only finite numbers can be indexed"
+    )]
+    NotFinite {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A query holds NaN or infinity.
+    #[error(
+        "query {row} has the value {value} at coordinate {column}; only finite numbers can be searched for"
+    )]
+    QueryNotFinite {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A value so large that squared distances overflow.
+    #[error(
+        "vector {row} has the value {value:e} at coordinate {column}: squared distances would overflow; \
+         scale the data so that values stay below {limit:e}"
+    )]
+    TooLarge {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The largest magnitude that is accepted.
+        limit: f32,
+    },
+    /// A query of another dimension than the index.
+    #[error("the index was built for dimension {expected}, the query has {found}")]
+    Dimension {
+        /// Dimension of the index.
+        expected: usize,
+        /// Dimension of the query.
+        found: usize,
+    },
+    /// A search parameter out of range.
+    #[error("search parameter `{name}` is {value}: {rule}")]
+    SearchParameter {
+        /// Name of the parameter.
+        name: &'static str,
+        /// Value that was given.
+        value: String,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// A configuration key that does not exist.
+    #[error("unknown configuration key `{key}`{}", suggestion.as_ref().map(|s| format!(": did you mean `{s}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// The key that was given.
+        key: String,
+        /// The nearest key that exists, if one is near.
+        suggestion: Option<String>,
+    },
+    /// A configuration value of the wrong type or out of range.
+    #[error("configuration key `{key}`: {message}")]
+    Config {
+        /// The key.
+        key: String,
+        /// What is wrong and what is allowed.
+        message: String,
+    },
+    /// A configuration text that is not TOML.
+    #[error("the configuration is not valid TOML: {0}")]
+    ConfigSyntax(String),
+    /// The cancel flag was raised.
+    #[error("cancelled")]
+    Cancelled,
+    /// The worker threads could not be started.
+    #[error("could not start {threads} worker threads: {message}")]
+    Threads {
+        /// Threads that were asked for.
+        threads: usize,
+        /// The system's reason.
+        message: String,
+    },
+    /// Reading or writing a file failed.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file that is not an index, is damaged, or is of another format version.
+    #[error("{path}: {source}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::store::FormatError,
+    },
+}
+
+/// `Result` with the library's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

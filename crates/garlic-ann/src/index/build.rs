@@ -1,0 +1,291 @@
+//! Building an index: a vector's way from data to cells.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use garlic_linalg::{Matrix, Rows, permutation};
+use serde::Serialize;
+
+use super::{Coverage, Index, Progress, Stage};
+use crate::cancel::Cancel;
+use crate::cell;
+use crate::config::{Config, Preset};
+use crate::error::{Error, Result};
+use crate::model;
+use crate::search::{Router, ScratchPool};
+use crate::space::Space;
+use crate::train::{self, Cpu, streams};
+
+/// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
+const LARGEST_VALUE: f32 = 1e15;
+
+/// Options of a build.
+///
+/// `'a` is how long the progress callback lives.
+#[derive(Default)]
+pub struct Builder<'a> {
+    config: Config,
+    threads: Option<usize>,
+    progress: Option<Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>>,
+    cancel: Cancel,
+}
+
+/// Where the time of a build went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BuildReport {
+    /// Wall-clock seconds.
+    pub seconds: Seconds,
+}
+
+/// Wall-clock seconds of the parts of a build.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Seconds {
+    /// Checking, normalising and rotating the data.
+    pub prepare: f64,
+    /// Training the Gaussians.
+    pub train: f64,
+    /// Assigning every point to its cells.
+    pub assign: f64,
+    /// Fitting frames and bins and laying out the vectors.
+    pub bins: f64,
+    /// Everything.
+    pub total: f64,
+}
+
+impl<'a> Builder<'a> {
+    /// Starts from the parameters of `preset`; the seed is kept, other settings are not.
+    pub fn preset(mut self, preset: Preset) -> Self {
+        let seed = self.config.seed;
+        self.config = Config {
+            seed,
+            ..Config::preset(preset)
+        };
+        self
+    }
+
+    /// Takes all parameters.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets one parameter by name; see [`Config`] for the names.
+    pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
+        self.config.set(key, value)?;
+        Ok(self)
+    }
+
+    /// Seed of every random choice.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.config.seed = seed;
+        self
+    }
+
+    /// Share of the points that training sees, in (0, 1].
+    pub fn train_fraction(mut self, share: f64) -> Self {
+        self.config.train_fraction = share;
+        self
+    }
+
+    /// Worker threads; all cores unless set. The index does not depend on it.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Called from time to time, from any worker thread.
+    pub fn progress(mut self, callback: impl Fn(&Progress<'_>) + Send + Sync + 'a) -> Self {
+        self.progress = Some(Box::new(callback));
+        self
+    }
+
+    /// The build ends with [`Error::Cancelled`] soon after `flag` becomes true.
+    pub fn cancel(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancel = Cancel::new(flag);
+        self
+    }
+
+    /// Builds the index. The vectors are copied into it.
+    pub fn build(&self, vectors: Rows<'_>) -> Result<Index> {
+        self.build_reported(vectors).map(|(index, _)| index)
+    }
+
+    /// Builds the index and tells where the time went.
+    pub fn build_reported(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        self.config.validate()?;
+        check_vectors(vectors)?;
+        let threads = match self.threads {
+            Some(0) => {
+                return Err(Error::Config {
+                    key: "threads".into(),
+                    message: "must be at least 1".into(),
+                });
+            }
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let pool = thread_pool(threads)?;
+        pool.install(|| self.run(vectors))
+    }
+
+    fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        let config = &self.config;
+        let cancel = &self.cancel;
+        let mut seconds = Seconds::default();
+        let start = Instant::now();
+
+        self.tell(Stage::Prepare, 0, 1, None);
+        check_finite(vectors)?;
+        let space = Space::fit(
+            vectors,
+            config.normalize,
+            config.rotates(),
+            config.seed,
+            cancel,
+        )?;
+        let points = space.apply_all(vectors, cancel)?;
+        seconds.prepare = lap(start);
+        self.tell(Stage::Prepare, 1, 1, None);
+
+        let mark = Instant::now();
+        let sample = training_rows(points.as_rows(), config);
+        let rows = sample.as_ref().map_or(points.as_rows(), Matrix::as_rows);
+        let backend = Cpu::new(cancel.clone());
+        self.tell(Stage::Train, 0, config.epochs, None);
+        let (model, history) = train::train(rows, config, &backend, &mut |epoch| {
+            self.tell(Stage::Train, epoch.epoch, config.epochs, Some(epoch));
+        })?;
+        drop(sample);
+        seconds.train = lap(mark);
+
+        let mark = Instant::now();
+        self.tell(Stage::Assign, 0, 1, None);
+        let assignment = model::assign(points.as_rows(), &model, config.tau as f32, cancel)?;
+        let coverage = Coverage::of(&assignment);
+        seconds.assign = lap(mark);
+        self.tell(Stage::Assign, 1, 1, None);
+
+        let mark = Instant::now();
+        let report = |done: usize| self.tell(Stage::Bins, done, model.len(), None);
+        let (cells, order) = cell::build::cells(
+            points.as_rows(),
+            &assignment,
+            model.len(),
+            config,
+            cancel,
+            &report,
+        )?;
+        drop(points);
+        let stored = Matrix::gather(vectors, &order).into_vec();
+        let ids = order.into_iter().map(u64::from).collect();
+        let router = Router::new(&model);
+        seconds.bins = lap(mark);
+        seconds.total = lap(start);
+        let index = Index {
+            config: config.clone(),
+            space,
+            model,
+            cells,
+            vectors: stored,
+            ids,
+            coverage,
+            history,
+            router,
+            scratch: ScratchPool::default(),
+        };
+        Ok((index, BuildReport { seconds }))
+    }
+
+    fn tell(&self, stage: Stage, done: usize, total: usize, epoch: Option<&train::Epoch>) {
+        if let Some(callback) = &self.progress {
+            callback(&Progress {
+                stage,
+                done,
+                total,
+                epoch,
+            });
+        }
+    }
+}
+
+impl Coverage {
+    fn of(assignment: &model::Assignment) -> Self {
+        let points = assignment.nearest.len().max(1) as f64;
+        let covered = (0..assignment.nearest.len())
+            .filter(|p| !assignment.covering(*p).is_empty())
+            .count();
+        Self {
+            share: covered as f64 / points,
+            mean: assignment.memberships().count() as f64 / points,
+        }
+    }
+}
+
+fn lap(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+/// A pool of our own: the global one belongs to the program.
+pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("garlic-{i}"))
+        .build()
+        .map_err(|e| Error::Threads {
+            threads,
+            message: e.to_string(),
+        })
+}
+
+/// The points that training sees; `None` means all.
+fn training_rows(points: Rows<'_>, config: &Config) -> Option<Matrix> {
+    let count =
+        ((points.len() as f64 * config.train_fraction).round() as usize).clamp(1, points.len());
+    if count == points.len() {
+        return None;
+    }
+    let mut ids = permutation(points.len(), config.seed, streams::TRAIN_SAMPLE);
+    ids.truncate(count);
+    ids.sort_unstable();
+    Some(Matrix::gather(points, &ids))
+}
+
+fn check_vectors(vectors: Rows<'_>) -> Result<()> {
+    if vectors.is_empty() {
+        return Err(Error::NoVectors);
+    }
+    // Positions are 32-bit numbers, and the largest one marks "none".
+    let limit = (u32::MAX - 1) as usize;
+    if vectors.len() > limit {
+        return Err(Error::TooManyVectors {
+            rows: vectors.len(),
+            limit,
+        });
+    }
+    Ok(())
+}
+
+fn check_finite(vectors: Rows<'_>) -> Result<()> {
+    use rayon::prelude::*;
+    let dim = vectors.dim();
+    let bad = vectors
+        .data()
+        .par_iter()
+        .position_first(|v| !(v.abs() <= LARGEST_VALUE));
+    match bad {
+        None => Ok(()),
+        Some(at) => {
+            let (row, column, value) = (at / dim, at % dim, vectors.data()[at]);
+            if value.is_finite() {
+                return Err(Error::TooLarge {
+                    row,
+                    column,
+                    value,
+                    limit: LARGEST_VALUE,
+                });
+            }
+            Err(Error::NotFinite { row, column, value })
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The Gaussians: means and Cholesky factors, and the distances they define.
+//!
+//! `tile` computes Mahalanobis distances of many points at once, step by step; `assign` uses it to find the
+//! nearest and the covering cells of every point with most of the work pruned, exactly.
+
+mod assign;
+mod gaussians;
+mod tile;
+
+pub(crate) use assign::Lists;
+pub use assign::{AssignWork, Assignment, assign};
+pub use gaussians::{Factors, Gaussians, packed_len};

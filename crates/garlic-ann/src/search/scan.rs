@@ -1,0 +1,120 @@
+//! Exact distances of the points in the chosen bins; each point counts once.
+
+use std::collections::BinaryHeap;
+
+use super::params::Hit;
+
+/// The best `k` points so far, worst on top.
+#[derive(Default)]
+pub(super) struct Best {
+    k: usize,
+    heap: BinaryHeap<Scored>,
+}
+
+/// Ordered by (squared distance, id).
+#[derive(Clone, Copy, PartialEq)]
+struct Scored {
+    squared: f32,
+    id: u64,
+}
+
+impl Eq for Scored {}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.squared
+            .total_cmp(&other.squared)
+            .then(self.id.cmp(&other.id))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Best {
+    pub(super) fn start(&mut self, k: usize) {
+        self.k = k;
+        self.heap.clear();
+    }
+
+    pub(super) fn offer(&mut self, squared: f32, id: u64) {
+        let scored = Scored { squared, id };
+        if self.heap.len() < self.k {
+            self.heap.push(scored);
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && scored < *worst
+        {
+            *worst = scored;
+        }
+    }
+
+    /// The hits by (distance, id); empties the heap.
+    pub(super) fn finish(&mut self) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = self
+            .heap
+            .drain()
+            .map(|s| Hit {
+                id: s.id,
+                distance: s.squared.sqrt(),
+            })
+            .collect();
+        hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
+        hits
+    }
+}
+
+/// Remembers which points a query has seen, without clearing a mark per point between queries.
+#[derive(Default)]
+pub(super) struct Seen {
+    marks: Vec<u32>,
+    round: u32,
+}
+
+impl Seen {
+    pub(super) fn start(&mut self, points: usize) {
+        if self.marks.len() != points || self.round == u32::MAX {
+            self.marks.clear();
+            self.marks.resize(points, 0);
+            self.round = 0;
+        }
+        self.round += 1;
+    }
+
+    /// Whether this is the first time in this query.
+    pub(super) fn first(&mut self, position: u32) -> bool {
+        let mark = &mut self.marks[position as usize];
+        let new = *mark != self.round;
+        *mark = self.round;
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_smallest_by_distance_then_id() {
+        let mut best = Best::default();
+        best.start(3);
+        for (squared, id) in [(4.0, 9), (1.0, 5), (4.0, 2), (9.0, 1), (4.0, 7)] {
+            best.offer(squared, id);
+        }
+        let hits: Vec<(u64, f32)> = best.finish().iter().map(|h| (h.id, h.distance)).collect();
+        assert_eq!(hits, [(5, 1.0), (2, 2.0), (7, 2.0)]);
+        best.start(1);
+        assert!(best.finish().is_empty());
+    }
+
+    #[test]
+    fn a_point_is_new_once_per_query() {
+        let mut seen = Seen::default();
+        for _ in 0..2 {
+            seen.start(4);
+            assert!(seen.first(3) && !seen.first(3) && seen.first(0));
+        }
+    }
+}

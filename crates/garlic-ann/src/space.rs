@@ -1,0 +1,274 @@
+//! The space the model lives in: the data normalised and rotated.
+//!
+//! With global normalisation the change is a similarity: neighbours stay neighbours. Exact distances are
+//! always taken in the original space.
+
+use garlic_linalg::{Matrix, Rows, Trans, gemm, pca, permutation};
+use rayon::prelude::*;
+
+use crate::cancel::Cancel;
+use crate::config::Normalize;
+use crate::error::Result;
+
+/// Rows that the principal axes are fitted to; more change nothing that matters.
+const ROTATION_SAMPLE: usize = 100_000;
+/// Stream of the random choice of those rows.
+const ROTATION_STREAM: u64 = 0x0707;
+/// Rows transformed by one task.
+const CHUNK: usize = 512;
+
+/// An affine change of coordinates: subtract, scale, rotate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    /// What is subtracted.
+    pub(crate) mean: Vec<f32>,
+    /// What each coordinate is multiplied by afterwards.
+    pub(crate) scale: Vec<f32>,
+    /// Principal axes, one a row; `None` when the coordinates stay.
+    pub(crate) rotation: Option<Matrix>,
+}
+
+impl Space {
+    /// Fits normalisation and principal axes to `rows`.
+    pub(crate) fn fit(
+        rows: Rows<'_>,
+        normalize: Normalize,
+        rotate: bool,
+        seed: u64,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let moments = Moments::of(rows);
+        cancel.check()?;
+        let dim = rows.dim();
+        let scale = match normalize {
+            Normalize::Global => vec![inverse_deviation(moments.global_variance(), 1.0); dim],
+            Normalize::PerCoordinate => {
+                // A constant coordinate tells nothing apart: it becomes zero.
+                moments
+                    .variances()
+                    .map(|v| inverse_deviation(v, 0.0))
+                    .collect()
+            }
+            Normalize::None => vec![1.0; dim],
+        };
+        let mut space = Self {
+            mean: moments.mean.iter().map(|m| *m as f32).collect(),
+            scale,
+            rotation: None,
+        };
+        if rotate && dim > 1 {
+            let sample = if rows.len() > ROTATION_SAMPLE {
+                let mut ids = permutation(rows.len(), seed, ROTATION_STREAM);
+                ids.truncate(ROTATION_SAMPLE);
+                ids.sort_unstable();
+                space.apply_all(Matrix::gather(rows, &ids).as_rows(), cancel)?
+            } else {
+                space.apply_all(rows, cancel)?
+            };
+            cancel.check()?;
+            space.rotation = Some(pca(sample.as_rows()).basis);
+        }
+        Ok(space)
+    }
+
+    /// Dimension.
+    pub fn dim(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Maps one vector. Panics when a length is not [`Space::dim`].
+    pub fn apply(&self, row: &[f32], out: &mut [f32]) {
+        match &self.rotation {
+            None => self.normalise(row, out),
+            Some(rotation) => {
+                let mut centred = vec![0.0; row.len()];
+                self.normalise(row, &mut centred);
+                for (axis, value) in rotation.as_rows().iter().zip(out) {
+                    *value = garlic_simd::dot(axis, &centred);
+                }
+            }
+        }
+    }
+
+    /// Multiply-adds of [`Space::apply`].
+    pub(crate) fn apply_madds(&self) -> u64 {
+        let dim = self.dim() as u64;
+        dim + if self.rotation.is_some() {
+            dim * dim
+        } else {
+            0
+        }
+    }
+
+    /// Maps all rows, in parallel.
+    pub(crate) fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
+        let dim = self.dim();
+        let mut out = Matrix::zeros(rows.len(), dim);
+        out.as_mut_slice()
+            .par_chunks_mut(CHUNK * dim)
+            .zip(rows.data().par_chunks(CHUNK * dim))
+            .try_for_each(|(out, rows)| -> Result<()> {
+                cancel.check()?;
+                let Some(rotation) = &self.rotation else {
+                    self.normalise(rows, out);
+                    return Ok(());
+                };
+                let mut centred = vec![0.0; rows.len()];
+                self.normalise(rows, &mut centred);
+                let count = rows.len() / dim;
+                let axes = rotation.as_slice();
+                gemm(
+                    out,
+                    &centred,
+                    Trans::No,
+                    axes,
+                    Trans::Yes,
+                    count,
+                    dim,
+                    dim,
+                    1.0,
+                    0.0,
+                );
+                Ok(())
+            })?;
+        Ok(out)
+    }
+
+    fn normalise(&self, rows: &[f32], out: &mut [f32]) {
+        let dim = self.dim();
+        for (row, out) in rows.chunks_exact(dim).zip(out.chunks_exact_mut(dim)) {
+            for (((o, x), m), s) in out.iter_mut().zip(row).zip(&self.mean).zip(&self.scale) {
+                *o = (x - m) * s;
+            }
+        }
+    }
+}
+
+/// One over the square root, or `otherwise` when there is no variance to speak of.
+fn inverse_deviation(variance: f64, otherwise: f32) -> f32 {
+    let inverse = 1.0 / variance.sqrt();
+    if variance > 0.0 && inverse.is_finite() && (inverse as f32).is_finite() {
+        inverse as f32
+    } else {
+        otherwise
+    }
+}
+
+/// First and second moments of every coordinate, in f64, summed chunk by chunk in order.
+struct Moments {
+    count: f64,
+    mean: Vec<f64>,
+    /// Mean of the squared differences from the mean, times the count.
+    squares: Vec<f64>,
+}
+
+impl Moments {
+    fn of(rows: Rows<'_>) -> Self {
+        let dim = rows.dim();
+        let sum = |term: &(dyn Fn(usize, f64) -> f64 + Sync)| -> Vec<f64> {
+            let parts: Vec<Vec<f64>> = rows
+                .data()
+                .par_chunks(CHUNK * 16 * dim)
+                .map(|chunk| {
+                    let mut part = vec![0.0; dim];
+                    for row in chunk.chunks_exact(dim) {
+                        for (j, (p, x)) in part.iter_mut().zip(row).enumerate() {
+                            *p += term(j, f64::from(*x));
+                        }
+                    }
+                    part
+                })
+                .collect();
+            let mut total = vec![0.0; dim];
+            for part in parts {
+                for (t, p) in total.iter_mut().zip(part) {
+                    *t += p;
+                }
+            }
+            total
+        };
+        let count = rows.len() as f64;
+        let mean: Vec<f64> = sum(&|_, x| x).into_iter().map(|s| s / count).collect();
+        let squares = sum(&|j, x| (x - mean[j]) * (x - mean[j]));
+        Self {
+            count,
+            mean,
+            squares,
+        }
+    }
+
+    fn variances(&self) -> impl Iterator<Item = f64> + '_ {
+        self.squares.iter().map(|s| s / self.count)
+    }
+
+    /// Variance of all values about their one common mean.
+    fn global_variance(&self) -> f64 {
+        let dim = self.mean.len() as f64;
+        let common = self.mean.iter().sum::<f64>() / dim;
+        let between: f64 = self.mean.iter().map(|m| (m - common).powi(2)).sum();
+        (self.variances().sum::<f64>() + between) / dim
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<f32> {
+        (0..300u32)
+            .map(|i| ((i * 7919) % 101) as f32 * if i % 3 == 1 { 0.1 } else { 1.0 })
+            .collect()
+    }
+
+    #[test]
+    fn global_normalisation_and_rotation_keep_distances_up_to_one_factor() {
+        let data = sample();
+        let rows = Rows::new(&data, 3).unwrap();
+        let space = Space::fit(rows, Normalize::Global, true, 1, &Cancel::default()).unwrap();
+        let mapped = space.apply_all(rows, &Cancel::default()).unwrap();
+        let values = data.len() as f64;
+        let mean = data.iter().map(|v| f64::from(*v)).sum::<f64>() / values;
+        let deviation = (data
+            .iter()
+            .map(|v| (f64::from(*v) - mean).powi(2))
+            .sum::<f64>()
+            / values)
+            .sqrt();
+        let mut one = [0.0; 3];
+        for i in 0..rows.len() {
+            space.apply(rows.row(i), &mut one);
+            let before = f64::from(garlic_simd::l2_squared(rows.row(0), rows.row(i))).sqrt();
+            let after = f64::from(garlic_simd::l2_squared(mapped.row(0), mapped.row(i))).sqrt();
+            assert!((before - after * deviation).abs() < 1e-3 * before.max(1.0));
+            for (a, b) in one.iter().zip(mapped.row(i)) {
+                assert!((a - b).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn constant_coordinates_and_constant_data_are_harmless() {
+        let data: Vec<f32> = (0..60)
+            .map(|i| if i % 2 == 0 { 5.0 } else { i as f32 })
+            .collect();
+        let rows = Rows::new(&data, 2).unwrap();
+        let space =
+            Space::fit(rows, Normalize::PerCoordinate, false, 1, &Cancel::default()).unwrap();
+        assert_eq!(space.scale[0], 0.0);
+        let mapped = space.apply_all(rows, &Cancel::default()).unwrap();
+        let variance: f32 = mapped.as_rows().iter().map(|r| r[1] * r[1]).sum::<f32>() / 30.0;
+        assert!((variance - 1.0).abs() < 1e-5, "{variance}");
+
+        let data = vec![3.0; 40];
+        let rows = Rows::new(&data, 4).unwrap();
+        let space = Space::fit(rows, Normalize::Global, true, 1, &Cancel::default()).unwrap();
+        assert!(
+            space
+                .apply_all(rows, &Cancel::default())
+                .unwrap()
+                .as_slice()
+                .iter()
+                .all(|v| *v == 0.0)
+        );
+    }
+}

@@ -1,0 +1,456 @@
+//! Header and section table, byte by byte. `docs/format.md` draws them.
+
+use super::error::FormatError;
+use super::{FORMAT_VERSION, OLDEST_VERSION};
+
+/// First bytes of every index. The zero and the control character make text tools stop early.
+pub(super) const MAGIC: [u8; 8] = *b"GARLIC\0\x1a";
+/// Sections begin at multiples of this: a cache line, and enough for any SIMD load of a mapped file.
+pub(super) const ALIGNMENT: u64 = 64;
+/// Bytes before the section table.
+pub(super) const HEADER_LEN: usize = 32;
+/// Bytes of one entry of the section table.
+pub(super) const ENTRY_LEN: usize = 24;
+/// Where the checksum of header and table lies; it counts as zero in itself.
+const CHECKSUM_AT: usize = 24;
+/// Reserved field behind the checksum, zero.
+const RESERVED_AT: usize = 28;
+/// Bound for the section count, so that a damaged one cannot ask for memory.
+const MAX_SECTIONS: u32 = 64;
+
+/// What a section holds. The number is what the file says; sections lie in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub(super) enum Kind {
+    /// Configuration, sizes, coverage and training history, as JSON.
+    Meta = 1,
+    /// Change of coordinates between vectors and model.
+    Space = 2,
+    /// Means of the Gaussians.
+    Means = 3,
+    /// Cholesky factors of the Gaussians.
+    Factors = 4,
+    /// Centres and axes of the cells.
+    Frames = 5,
+    /// Grids, occupied bins and members of the cells.
+    Bins = 6,
+    /// The vectors, in cell order.
+    Vectors = 7,
+    /// The vectors' identifiers.
+    Ids = 8,
+}
+
+impl Kind {
+    /// All kinds, in the order of the file.
+    pub(super) const ALL: [Kind; 8] = [
+        Kind::Meta,
+        Kind::Space,
+        Kind::Means,
+        Kind::Factors,
+        Kind::Frames,
+        Kind::Bins,
+        Kind::Vectors,
+        Kind::Ids,
+    ];
+
+    /// The name that messages use.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Meta => "META",
+            Kind::Space => "SPACE",
+            Kind::Means => "MEANS",
+            Kind::Factors => "FACTORS",
+            Kind::Frames => "FRAMES",
+            Kind::Bins => "BINS",
+            Kind::Vectors => "VECTORS",
+            Kind::Ids => "IDS",
+        }
+    }
+
+    fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
+/// One entry of the section table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    pub(super) checksum: u32,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+/// Length and checksum of a section that has yet to get its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measure {
+    pub(super) kind: Kind,
+    pub(super) checksum: u32,
+    pub(super) length: u64,
+}
+
+/// Header and section table of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) version: u32,
+    pub(super) file_len: u64,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// The fixed part of the header, before the table is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Preamble {
+    pub(super) version: u32,
+    pub(super) sections: u32,
+    pub(super) file_len: u64,
+}
+
+impl Preamble {
+    /// Bytes of header and table.
+    pub(super) fn head_len(&self) -> usize {
+        HEADER_LEN + self.sections as usize * ENTRY_LEN
+    }
+
+    /// Reads the fixed header of a file of `found` bytes: who it is, which version, how long.
+    ///
+    /// `bytes` are its first [`HEADER_LEN`] bytes, or all of them where there are fewer.
+    pub(super) fn parse(bytes: &[u8], found: u64) -> Result<Self, FormatError> {
+        let prefix = bytes.len().min(MAGIC.len());
+        if bytes[..prefix] != MAGIC[..prefix] {
+            return Err(FormatError::NotAnIndex);
+        }
+        if bytes.len() < HEADER_LEN {
+            return Err(FormatError::Truncated {
+                found,
+                needed: HEADER_LEN as u64,
+            });
+        }
+        // Before the checksum: another version may keep its checksum elsewhere, and is refused by name.
+        let version = u32_at(bytes, 8);
+        if version < OLDEST_VERSION {
+            return Err(FormatError::VersionTooOld { version });
+        }
+        if version > FORMAT_VERSION {
+            return Err(FormatError::VersionTooNew { version });
+        }
+        let sections = u32_at(bytes, 12);
+        if sections > MAX_SECTIONS {
+            return Err(FormatError::SectionCount {
+                found: sections,
+                limit: MAX_SECTIONS,
+            });
+        }
+        let preamble = Self {
+            version,
+            sections,
+            file_len: u64_at(bytes, 16),
+        };
+        let needed = preamble.file_len.max(preamble.head_len() as u64);
+        if found < needed {
+            return Err(FormatError::Truncated { found, needed });
+        }
+        if found > preamble.file_len {
+            return Err(FormatError::TrailingBytes {
+                found,
+                expected: preamble.file_len,
+            });
+        }
+        Ok(preamble)
+    }
+}
+
+impl Layout {
+    /// Gives every section its place.
+    pub(super) fn place(sections: &[Measure]) -> Self {
+        let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
+        let entries = sections
+            .iter()
+            .map(|section| {
+                let offset = end.next_multiple_of(ALIGNMENT);
+                end = offset + section.length;
+                Entry {
+                    kind: section.kind,
+                    checksum: section.checksum,
+                    offset,
+                    length: section.length,
+                }
+            })
+            .collect();
+        Self {
+            version: FORMAT_VERSION,
+            file_len: end,
+            entries,
+        }
+    }
+
+    /// Header and table as bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut head = Vec::with_capacity(HEADER_LEN + self.entries.len() * ENTRY_LEN);
+        head.extend(MAGIC);
+        head.extend(self.version.to_le_bytes());
+        head.extend((self.entries.len() as u32).to_le_bytes());
+        head.extend(self.file_len.to_le_bytes());
+        head.extend([0; 8]);
+        for entry in &self.entries {
+            head.extend((entry.kind as u32).to_le_bytes());
+            head.extend(entry.checksum.to_le_bytes());
+            head.extend(entry.offset.to_le_bytes());
+            head.extend(entry.length.to_le_bytes());
+        }
+        let checksum = head_checksum(&head);
+        head[CHECKSUM_AT..RESERVED_AT].copy_from_slice(&checksum.to_le_bytes());
+        head
+    }
+
+    /// Checks header and table; `head` is [`Preamble::head_len`] bytes long.
+    pub(super) fn parse(preamble: Preamble, head: &[u8]) -> Result<Self, FormatError> {
+        let (expected, found) = (u32_at(head, CHECKSUM_AT), head_checksum(head));
+        if expected != found {
+            return Err(FormatError::HeaderChecksum { expected, found });
+        }
+        if u32_at(head, RESERVED_AT) != 0 {
+            return Err(FormatError::Padding {
+                offset: RESERVED_AT as u64,
+            });
+        }
+        let mut entries: Vec<Entry> = Vec::with_capacity(preamble.sections as usize);
+        let mut end = head.len() as u64;
+        for bytes in head[HEADER_LEN..].chunks_exact(ENTRY_LEN) {
+            let entry = parse_entry(bytes, &entries)?;
+            end = check_place(&entry, end, preamble.file_len)?;
+            entries.push(entry);
+        }
+        for kind in Kind::ALL {
+            if !entries.iter().any(|entry| entry.kind == kind) {
+                return Err(FormatError::MissingSection {
+                    section: kind.name(),
+                });
+            }
+        }
+        if end < preamble.file_len {
+            return Err(FormatError::Unclaimed {
+                offset: end,
+                bytes: preamble.file_len - end,
+            });
+        }
+        Ok(Self {
+            version: preamble.version,
+            file_len: preamble.file_len,
+            entries,
+        })
+    }
+}
+
+fn parse_entry(bytes: &[u8], before: &[Entry]) -> Result<Entry, FormatError> {
+    let number = u32_at(bytes, 0);
+    let kind = Kind::from_number(number).ok_or(FormatError::UnknownSection { kind: number })?;
+    let section = kind.name();
+    if before.iter().any(|entry| entry.kind == kind) {
+        return Err(FormatError::DuplicateSection { section });
+    }
+    if before.last().is_some_and(|entry| entry.kind > kind) {
+        return Err(FormatError::SectionOrder { section });
+    }
+    Ok(Entry {
+        kind,
+        checksum: u32_at(bytes, 4),
+        offset: u64_at(bytes, 8),
+        length: u64_at(bytes, 16),
+    })
+}
+
+/// Checks that a section lies behind `end` with nothing but padding between, and returns its own end.
+fn check_place(entry: &Entry, end: u64, file_len: u64) -> Result<u64, FormatError> {
+    let Entry {
+        kind,
+        offset,
+        length,
+        ..
+    } = *entry;
+    let section = kind.name();
+    let after = match offset.checked_add(length) {
+        Some(after) if after <= file_len => after,
+        _ => {
+            return Err(FormatError::OutOfFile {
+                section,
+                offset,
+                length,
+            });
+        }
+    };
+    if offset < end {
+        return Err(FormatError::Overlap { section, offset });
+    }
+    if !offset.is_multiple_of(ALIGNMENT) {
+        return Err(FormatError::Misaligned { section, offset });
+    }
+    if offset - end >= ALIGNMENT {
+        return Err(FormatError::Unclaimed {
+            offset: end,
+            bytes: offset - end,
+        });
+    }
+    Ok(after)
+}
+
+/// Checksum of header and table with the checksum's own bytes taken as zero.
+fn head_checksum(head: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&head[..CHECKSUM_AT]);
+    hasher.update(&[0; 4]);
+    hasher.update(&head[RESERVED_AT..]);
+    hasher.finalize()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measures() -> Vec<Measure> {
+        Kind::ALL
+            .into_iter()
+            .map(|kind| Measure {
+                kind,
+                checksum: kind as u32 * 77,
+                length: kind as u64 * 10,
+            })
+            .collect()
+    }
+
+    fn parse(layout: &Layout) -> Result<Layout, FormatError> {
+        let head = layout.to_bytes();
+        let preamble = Preamble::parse(&head[..HEADER_LEN], layout.file_len)?;
+        Layout::parse(preamble, &head)
+    }
+
+    #[test]
+    fn a_placed_layout_reads_back() {
+        let layout = Layout::place(&measures());
+        assert_eq!(layout.entries[0].offset, 256);
+        assert_eq!(layout.file_len, layout.entries[7].offset + 80);
+        assert_eq!(parse(&layout).unwrap(), layout);
+    }
+
+    #[test]
+    fn every_wrong_table_has_its_own_error() {
+        type Change = fn(&mut Layout);
+        type Expected = fn(&FormatError) -> bool;
+        let cases: [(Change, Expected); 11] = [
+            (
+                |l| l.version = 0,
+                |e| matches!(e, FormatError::VersionTooOld { version: 0 }),
+            ),
+            (
+                |l| l.version = 7,
+                |e| matches!(e, FormatError::VersionTooNew { version: 7 }),
+            ),
+            (
+                |l| l.entries = vec![l.entries[0]; 65],
+                |e| matches!(e, FormatError::SectionCount { found: 65, .. }),
+            ),
+            (
+                |l| l.entries.truncate(7),
+                |e| matches!(e, FormatError::MissingSection { section: "IDS" }),
+            ),
+            (
+                |l| l.entries[3].kind = Kind::Means,
+                |e| matches!(e, FormatError::DuplicateSection { section: "MEANS" }),
+            ),
+            (
+                |l| {
+                    l.entries[3].kind = Kind::Frames;
+                    l.entries[4].kind = Kind::Factors;
+                },
+                |e| matches!(e, FormatError::SectionOrder { section: "FACTORS" }),
+            ),
+            (
+                |l| l.entries[2].offset += 8,
+                |e| {
+                    matches!(
+                        e,
+                        FormatError::Misaligned {
+                            section: "MEANS",
+                            ..
+                        }
+                    )
+                },
+            ),
+            (
+                |l| l.entries[7].offset = l.entries[6].offset,
+                |e| matches!(e, FormatError::Overlap { section: "IDS", .. }),
+            ),
+            (
+                |l| l.entries[6].length = u64::MAX,
+                |e| {
+                    matches!(
+                        e,
+                        FormatError::OutOfFile {
+                            section: "VECTORS",
+                            ..
+                        }
+                    )
+                },
+            ),
+            (
+                |l| {
+                    l.entries[7].offset += 64;
+                    l.file_len += 64;
+                },
+                |e| matches!(e, FormatError::Unclaimed { bytes: 112, .. }),
+            ),
+            (
+                |l| l.file_len += 9,
+                |e| matches!(e, FormatError::Unclaimed { bytes: 9, .. }),
+            ),
+        ];
+        for (i, (change, expected)) in cases.into_iter().enumerate() {
+            let mut layout = Layout::place(&measures());
+            change(&mut layout);
+            let error = parse(&layout).unwrap_err();
+            assert!(expected(&error), "case {i}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_and_reserved_bytes_are_refused() {
+        let layout = Layout::place(&measures());
+        for (at, value) in [(HEADER_LEN, 99), (RESERVED_AT, 1)] {
+            let mut head = layout.to_bytes();
+            head[at] = value;
+            let checksum = head_checksum(&head);
+            head[CHECKSUM_AT..RESERVED_AT].copy_from_slice(&checksum.to_le_bytes());
+            let preamble = Preamble::parse(&head[..HEADER_LEN], layout.file_len).unwrap();
+            let error = Layout::parse(preamble, &head).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    FormatError::UnknownSection { kind: 99 } | FormatError::Padding { offset: 28 }
+                ),
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn versions_are_refused_by_name() {
+        let mut layout = Layout::place(&measures());
+        layout.version = 7;
+        let message = parse(&layout).unwrap_err().to_string();
+        assert!(
+            message.contains("format version 7, this program reads 1..=1"),
+            "{message}"
+        );
+    }
+}

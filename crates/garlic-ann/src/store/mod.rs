@@ -1,0 +1,141 @@
+//! The file format: one file an index, vectors included.
+//!
+//! `docs/format.md` draws the layout. A file is replaced all at once, never changed in place; opening it checks
+//! every byte, and whatever is wrong with it has its own [`FormatError`].
+//!
+//! The format is not frozen yet: a file is read by the versions of the program that share its format version.
+
+mod atomic;
+mod bins;
+mod decode;
+mod encode;
+mod error;
+mod layout;
+mod read;
+mod verify;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::FormatError;
+pub use verify::{SectionSummary, Summary};
+
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use atomic::{Disk, Place};
+use encode::Source;
+use error::Fault;
+use layout::{Kind, Layout};
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+/// The format version that is written.
+pub const FORMAT_VERSION: u32 = 1;
+/// The oldest format version that is read.
+const OLDEST_VERSION: u32 = 1;
+/// The format versions that are read.
+pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERSION;
+
+/// Most bytes of the section META: configuration and training history are small.
+const MAX_META: u64 = 64 << 20;
+
+impl Index {
+    /// Writes the index to `path`, replacing what is there all at once.
+    ///
+    /// A temporary file is written beside it, synced and renamed, so that nobody ever sees half an index. On an
+    /// error the old file stays as it was and nothing is left behind. A symbolic link at `path` is replaced, not
+    /// followed.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the path when a step of the file system fails.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        save_to(&Disk, self, path.as_ref())
+    }
+
+    /// Reads an index and checks all of it: header, checksums, and that the content makes sense.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
+    pub fn open(path: impl AsRef<Path>) -> Result<Index> {
+        Ok(open_file(path.as_ref())?.0)
+    }
+
+    /// Does all that [`Index::open`] does, and checks what a search does not rely on: that identifiers are
+    /// unique, that axes are orthonormal, and that points lie in the bins that list them.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
+    pub fn verify(path: impl AsRef<Path>) -> Result<Summary> {
+        let path = path.as_ref();
+        let (index, layout) = open_file(path)?;
+        verify::check(&index).map_err(|fault| with_path(path, fault))?;
+        Ok(Summary::new(&index, &layout))
+    }
+
+    /// The bytes that [`Index::save`] writes. Equal indexes give equal bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let encode = || -> io::Result<Vec<u8>> {
+            let source = Source::new(self)?;
+            let layout = write::measure(&source)?;
+            let mut bytes = Vec::with_capacity(layout.file_len as usize);
+            write::write(&source, &layout, &mut bytes)?;
+            Ok(bytes)
+        };
+        // Plain structs always become JSON, and a vector takes every byte.
+        encode().expect("writing to memory does not fail")
+    }
+
+    /// The index that [`Index::to_bytes`] gave the bytes of.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Index, FormatError> {
+        let found = bytes.len() as u64;
+        match decode::read_index(bytes, found) {
+            Ok((index, _)) => Ok(index),
+            Err(Fault::Format(error)) => Err(error),
+            // Memory fails in one way only: by ending.
+            Err(Fault::Io(_)) => Err(FormatError::Truncated {
+                found,
+                needed: found,
+            }),
+        }
+    }
+}
+
+fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+    let save = || -> io::Result<()> {
+        let source = Source::new(index)?;
+        let layout = write::measure(&source)?;
+        source.check(layout.file_len)?;
+        atomic::replace(place, path, |out| write::write(&source, &layout, out))
+    };
+    save().map_err(|error| with_path(path, Fault::Io(error)))
+}
+
+fn open_file(path: &Path) -> Result<(Index, Layout)> {
+    let read = || -> Result<_, Fault> {
+        // Asked before opening: a pipe would wait for a writer, and only a file knows its length.
+        if !std::fs::metadata(path)?.is_file() {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "is not a file");
+            return Err(Fault::Io(error));
+        }
+        let file = File::open(path)?;
+        let file_len = file.metadata()?.len();
+        decode::read_index(file, file_len)
+    };
+    read().map_err(|fault| with_path(path, fault))
+}
+
+fn with_path(path: &Path, fault: Fault) -> Error {
+    let path = path.to_owned();
+    match fault {
+        Fault::Io(source) => Error::Io { path, source },
+        Fault::Format(source) => Error::Format { path, source },
+    }
+}

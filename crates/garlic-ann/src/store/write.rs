@@ -1,0 +1,126 @@
+//! Writing: sections are measured first, then streamed behind a finished header.
+//!
+//! Every section is generated twice, once into a checksum and once into the file. Generating is only a walk
+//! over memory, so this costs less than a second copy of the vectors would, and the sink never has to seek.
+
+use std::io::{self, Write};
+
+use super::layout::{ALIGNMENT, Kind, Layout, Measure};
+
+/// Something that can write each section of an index.
+pub(super) trait Sections {
+    /// Writes the bytes of one section; the same bytes whenever it is asked.
+    fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Lengths, checksums and places of all sections.
+pub(super) fn measure(sections: &impl Sections) -> io::Result<Layout> {
+    let mut measures = Vec::with_capacity(Kind::ALL.len());
+    for kind in Kind::ALL {
+        let mut tally = Tally::default();
+        sections.write_section(kind, &mut tally)?;
+        measures.push(Measure {
+            kind,
+            checksum: tally.hasher.finalize(),
+            length: tally.length,
+        });
+    }
+    Ok(Layout::place(&measures))
+}
+
+/// Writes header, table and sections.
+pub(super) fn write(
+    sections: &impl Sections,
+    layout: &Layout,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let head = layout.to_bytes();
+    out.write_all(&head)?;
+    let mut end = head.len() as u64;
+    for entry in &layout.entries {
+        let padding = (entry.offset - end) as usize;
+        out.write_all(&[0; ALIGNMENT as usize][..padding])?;
+        sections.write_section(entry.kind, out)?;
+        end = entry.offset + entry.length;
+    }
+    Ok(())
+}
+
+/// A sink that keeps only length and checksum.
+#[derive(Default)]
+struct Tally {
+    hasher: crc32fast::Hasher,
+    length: u64,
+}
+
+impl Write for Tally {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hasher.update(bytes);
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A number as the file keeps it: little-endian, at its own width.
+pub(super) trait Word: bytemuck::Pod {
+    /// The same number with its bytes turned round.
+    fn swapped(self) -> Self;
+    /// Whether a file may hold it; NaN and infinities are nowhere allowed.
+    fn sound(self) -> bool {
+        true
+    }
+}
+
+impl Word for u8 {
+    fn swapped(self) -> Self {
+        self
+    }
+}
+
+impl Word for u32 {
+    fn swapped(self) -> Self {
+        self.swap_bytes()
+    }
+}
+
+impl Word for u64 {
+    fn swapped(self) -> Self {
+        self.swap_bytes()
+    }
+}
+
+impl Word for f32 {
+    fn swapped(self) -> Self {
+        Self::from_bits(self.to_bits().swap_bytes())
+    }
+
+    fn sound(self) -> bool {
+        self.is_finite()
+    }
+}
+
+impl Word for f64 {
+    fn swapped(self) -> Self {
+        Self::from_bits(self.to_bits().swap_bytes())
+    }
+
+    fn sound(self) -> bool {
+        self.is_finite()
+    }
+}
+
+/// Writes `words` little-endian; on a little-endian machine straight from where they lie.
+pub(super) fn put<T: Word>(out: &mut dyn Write, words: &[T]) -> io::Result<()> {
+    if cfg!(target_endian = "little") {
+        return out.write_all(bytemuck::cast_slice(words));
+    }
+    for chunk in words.chunks(4096) {
+        let swapped: Vec<T> = chunk.iter().map(|word| word.swapped()).collect();
+        out.write_all(bytemuck::cast_slice(&swapped))?;
+    }
+    Ok(())
+}

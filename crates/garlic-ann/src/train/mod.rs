@@ -1,0 +1,24 @@
+//! Training: place the first cells, descend the three losses, refine.
+//!
+//! `init` places the cells; `trainer` runs the epochs; `backend` is the small interface to the three bulk
+//! operations (assign, statistics, gradient) that `cpu` implements; `adam` and `schedule` make the steps;
+//! `refine` splits, clones and prunes.
+
+mod adam;
+mod backend;
+mod cpu;
+mod dbscan;
+mod history;
+mod init;
+mod refine;
+mod schedule;
+pub(crate) mod streams;
+mod trainer;
+
+#[cfg(test)]
+mod reference;
+
+pub use backend::{Backend, Gradient, Losses, Statistics, Weights};
+pub use cpu::Cpu;
+pub use history::{Ended, Epoch, History, Refinement};
+pub(crate) use trainer::train;

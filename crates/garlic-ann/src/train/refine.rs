@@ -1,0 +1,278 @@
+//! Refinement: cells that hold too much are split, cells with many points just outside are cloned, cells that
+//! hold nothing are pruned.
+
+use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation};
+use rayon::prelude::*;
+
+use super::dbscan::{NOISE, dbscan};
+use super::history::Refinement;
+use super::streams;
+use crate::config::{Config, SplitMethod};
+use crate::model::{Assignment, Factors, Gaussians, Lists};
+
+/// Lloyd steps of a 2-means split.
+const TWO_MEANS_STEPS: usize = 10;
+/// Sampled neighbours that the density at a clone's centre is taken from.
+const CLONE_NEIGHBOURS: usize = 3;
+
+/// What happens to one cell.
+enum Plan {
+    Keep,
+    /// Two children at these centres.
+    Split([Vec<f32>; 2]),
+    /// A split that was tried and made no sense.
+    Refuse,
+    /// A copy at this centre.
+    Clone(Vec<f32>),
+}
+
+/// Splits and clones. `refused` remembers, for every cell, that splitting it makes no sense.
+///
+/// Returns what was done and, for every new cell, the old cell it continues.
+pub(super) fn split_and_clone(
+    points: Rows<'_>,
+    assignment: &Assignment,
+    model: &mut Gaussians,
+    refused: &mut Vec<bool>,
+    config: &Config,
+    epoch: usize,
+) -> (Refinement, Vec<Option<usize>>) {
+    let holdings = Lists::group(model.len(), assignment.holdings());
+    let plans: Vec<Plan> = (0..model.len())
+        .into_par_iter()
+        .map(|cell| {
+            plan(
+                points,
+                assignment,
+                holdings.get(cell),
+                cell,
+                refused[cell],
+                config,
+                epoch,
+            )
+        })
+        .collect();
+
+    let mut done = Refinement::default();
+    let mut origin: Vec<Option<usize>> = (0..model.len()).map(Some).collect();
+    let scale = config.split_scale as f32;
+    for (cell, plan) in plans.into_iter().enumerate() {
+        let room = model.len() < config.max_cells;
+        match plan {
+            Plan::Split([first, second]) if room => {
+                let factor: Vec<f32> = model.factor(cell).iter().map(|v| v * scale).collect();
+                let factor = floored(factor, model, config);
+                model.means.row_mut(cell).copy_from_slice(&first);
+                let stride = model.stride();
+                model.factors.values_mut()[cell * stride..(cell + 1) * stride]
+                    .copy_from_slice(&factor);
+                push(model, &second, &factor);
+                origin[cell] = None;
+                done.split += 1;
+            }
+            Plan::Clone(centre) if room => {
+                let factor = model.factor(cell).to_vec();
+                push(model, &centre, &factor);
+                done.cloned += 1;
+            }
+            Plan::Refuse => {
+                refused[cell] = true;
+                done.refused += 1;
+                continue;
+            }
+            _ => continue,
+        }
+        origin.push(None);
+        refused.push(false);
+    }
+    (done, origin)
+}
+
+/// Removes cells that hold at most `config.prune_size` points; the fullest cell always stays.
+pub(super) fn prune(
+    assignment: &Assignment,
+    model: &mut Gaussians,
+    refused: &mut Vec<bool>,
+    config: &Config,
+) -> (usize, Vec<Option<usize>>) {
+    let holdings = Lists::group(model.len(), assignment.holdings());
+    let size = |cell: usize| holdings.get(cell).len();
+    let fullest = (0..model.len())
+        .max_by_key(|c| (size(*c), std::cmp::Reverse(*c)))
+        .unwrap_or(0);
+    let kept: Vec<usize> = (0..model.len())
+        .filter(|c| size(*c) > config.prune_size || *c == fullest)
+        .collect();
+    let pruned = model.len() - kept.len();
+    if pruned > 0 {
+        let ids: Vec<u32> = kept.iter().map(|c| *c as u32).collect();
+        let factors = kept
+            .iter()
+            .flat_map(|c| model.factor(*c).iter().copied())
+            .collect();
+        let covariance = model.factors.covariance();
+        model.means = Matrix::gather(model.means.as_rows(), &ids);
+        model.factors = Factors::from_values(covariance, factors);
+        *refused = kept.iter().map(|c| refused[*c]).collect();
+    }
+    (pruned, kept.into_iter().map(Some).collect())
+}
+
+fn push(model: &mut Gaussians, mean: &[f32], factor: &[f32]) {
+    model.means.push_row(mean);
+    model.factors.values_mut().extend_from_slice(factor);
+}
+
+/// Keeps the diagonal of a scaled factor at or above the floor.
+fn floored(mut factor: Vec<f32>, model: &Gaussians, config: &Config) -> Vec<f32> {
+    let floor = config.diagonal_floor as f32;
+    match model.factors {
+        Factors::Full(_) => (0..model.dim()).for_each(|i| {
+            let diagonal = &mut factor[i * (i + 1) / 2 + i];
+            *diagonal = diagonal.max(floor);
+        }),
+        _ => factor.iter_mut().for_each(|v| *v = v.max(floor)),
+    }
+    factor
+}
+
+fn plan(
+    points: Rows<'_>,
+    assignment: &Assignment,
+    held: &[u32],
+    cell: usize,
+    refused: bool,
+    config: &Config,
+    epoch: usize,
+) -> Plan {
+    let all = points.len() as f64;
+    let size = held.len() as f64;
+    // Streams of different refinements and cells never meet: cells stay below 2^20.
+    let stream = streams::REFINE + ((epoch as u64) << 20) + cell as u64;
+    let mut plan = Plan::Keep;
+    if config.split && size > config.split_threshold * all && !refused {
+        if let Some(centres) = split_centres(points, held, config, stream) {
+            return Plan::Split(centres);
+        }
+        plan = Plan::Refuse;
+    }
+    if config.clone && size > config.clone_threshold * all {
+        let tau = config.tau as f32;
+        let outer = (config.clone_shell * config.tau) as f32;
+        let shell: Vec<u32> = held
+            .iter()
+            .copied()
+            .filter(|p| {
+                let distance = assignment.distance[*p as usize];
+                assignment.nearest[*p as usize] == cell as u32 && distance > tau && distance < outer
+            })
+            .collect();
+        let inside = held
+            .iter()
+            .filter(|p| assignment.covering(**p as usize).contains(&(cell as u32)))
+            .count();
+        if !shell.is_empty() && shell.len() as f64 > config.clone_ratio * inside as f64 {
+            // A refusal is remembered at the next visit; the clone is what helps now.
+            return Plan::Clone(clone_centre(points, &shell, config, stream));
+        }
+    }
+    plan
+}
+
+/// At most `count` of `ids`, drawn without replacement, in ascending order.
+fn sample(ids: &[u32], count: usize, config: &Config, stream: u64) -> Vec<u32> {
+    if ids.len() <= count {
+        return ids.to_vec();
+    }
+    let mut order = permutation(ids.len(), config.seed, stream);
+    order.truncate(count);
+    order.sort_unstable();
+    order.into_iter().map(|i| ids[i as usize]).collect()
+}
+
+/// Centres of the two halves of a cell, or nothing when it has no two halves.
+fn split_centres(
+    points: Rows<'_>,
+    held: &[u32],
+    config: &Config,
+    stream: u64,
+) -> Option<[Vec<f32>; 2]> {
+    let gathered = Matrix::gather(points, &sample(held, config.split_sample, config, stream));
+    let rows = gathered.as_rows();
+    if config.split_method == SplitMethod::Dbscan {
+        let (labels, clusters) = dbscan(rows);
+        if clusters >= 2 {
+            let mut sizes = vec![0usize; clusters];
+            labels
+                .iter()
+                .filter(|l| **l != NOISE)
+                .for_each(|l| sizes[*l as usize] += 1);
+            let mut order: Vec<usize> = (0..clusters).collect();
+            order.sort_by_key(|c| (std::cmp::Reverse(sizes[*c]), *c));
+            let (first, second) = (order[0], order[1]);
+            if balanced(sizes[first], sizes[second], config) {
+                return Some([
+                    mean_of(rows, &labels, first),
+                    mean_of(rows, &labels, second),
+                ]);
+            }
+        }
+    }
+    let clustering = lloyd(
+        rows,
+        kmeans_plus_plus(rows, 2, config.seed ^ stream),
+        TWO_MEANS_STEPS,
+    );
+    let [first, second] = clustering.sizes[..] else {
+        return None;
+    };
+    balanced(first as usize, second as usize, config).then(|| {
+        [
+            clustering.centres.row(0).to_vec(),
+            clustering.centres.row(1).to_vec(),
+        ]
+    })
+}
+
+fn balanced(first: usize, second: usize, config: &Config) -> bool {
+    first.max(second) as f64 <= config.split_refusal * (first + second) as f64
+}
+
+fn mean_of(rows: Rows<'_>, labels: &[u32], cluster: usize) -> Vec<f32> {
+    let mut sum = vec![0.0f64; rows.dim()];
+    let mut count = 0.0;
+    for (row, _) in rows
+        .iter()
+        .zip(labels)
+        .filter(|(_, l)| **l as usize == cluster)
+    {
+        sum.iter_mut()
+            .zip(row)
+            .for_each(|(s, x)| *s += f64::from(*x));
+        count += 1.0;
+    }
+    sum.into_iter().map(|s| (s / count) as f32).collect()
+}
+
+/// The sampled shell point in the densest place: the smallest mean distance to its nearest sampled others.
+fn clone_centre(points: Rows<'_>, shell: &[u32], config: &Config, stream: u64) -> Vec<f32> {
+    let share = (shell.len() as f64 * config.clone_sample).ceil() as usize;
+    let sampled = sample(shell, share.clamp(1, config.split_sample), config, stream);
+    let gathered = Matrix::gather(points, &sampled);
+    let rows = gathered.as_rows();
+    let spread = |i: usize| {
+        let mut others: Vec<f32> = (0..rows.len())
+            .filter(|j| *j != i)
+            .map(|j| garlic_simd::l2_squared(rows.row(i), rows.row(j)))
+            .collect();
+        let near = CLONE_NEIGHBOURS.min(others.len());
+        if near > 0 {
+            others.select_nth_unstable_by(near - 1, f32::total_cmp);
+        }
+        others[..near].iter().map(|d| d.sqrt()).sum::<f32>()
+    };
+    let densest = (0..rows.len())
+        .map(|i| (spread(i), i))
+        .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    rows.row(densest.map_or(0, |(_, i)| i)).to_vec()
+}

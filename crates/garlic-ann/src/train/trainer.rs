@@ -1,0 +1,269 @@
+//! The training loop.
+
+use garlic_linalg::{Matrix, Rows, permutation};
+
+use super::adam::Adam;
+use super::backend::{Backend, Losses, Weights};
+use super::history::{Ended, Epoch, History, Refinement};
+use super::{init, refine, streams};
+use crate::config::Config;
+use crate::error::Result;
+use crate::model::{AssignWork, Assignment, Gaussians};
+
+/// Trains the Gaussians on `points` (already in the model's space). `report` is called after every epoch.
+pub(crate) fn train(
+    points: Rows<'_>,
+    config: &Config,
+    backend: &dyn Backend,
+    report: &mut dyn FnMut(&Epoch),
+) -> Result<(Gaussians, History)> {
+    let (mut model, floored_scales) = init::place(points, config);
+    let mut history = History {
+        points: points.len(),
+        floored_scales,
+        ended: Ended::Epochs,
+        epochs: Vec::with_capacity(config.epochs),
+    };
+    let mut adam = Adam::new(config, &model);
+    let mut refused = vec![false; model.len()];
+    let mut plateau = Plateau::new(config);
+
+    for number in 1..=config.epochs {
+        let mut epoch = one_epoch(points, number, &mut model, &mut adam, config, backend)?;
+        let wants = Wants::at(number, config);
+        if wants.any() {
+            epoch.refinement = Some(refine_cells(
+                points,
+                number,
+                wants,
+                &mut model,
+                &mut adam,
+                &mut refused,
+                config,
+                backend,
+            )?);
+            plateau.reset();
+        }
+        epoch.cells = model.len();
+        report(&epoch);
+        let stop = config.early_stop && plateau.reached(number, epoch.loss);
+        history.epochs.push(epoch);
+        if stop {
+            history.ended = Ended::Plateau;
+            break;
+        }
+    }
+    Ok((model, history))
+}
+
+fn one_epoch(
+    points: Rows<'_>,
+    number: usize,
+    model: &mut Gaussians,
+    adam: &mut Adam,
+    config: &Config,
+    backend: &dyn Backend,
+) -> Result<Epoch> {
+    let weights = Weights {
+        tau: config.tau as f32,
+        divergence: config.weight_divergence,
+        coverage: config.weight_coverage,
+        anchor: config.weight_anchor,
+        shape: config.anchor_shape,
+    };
+    let order = permutation(points.len(), config.seed, streams::EPOCH + number as u64);
+    let steps = order.len().div_ceil(config.batch);
+    let mut sums = Sums::default();
+    for (step, ids) in order.chunks(config.batch).enumerate() {
+        let batch = Matrix::gather(points, ids);
+        let rows = batch.as_rows();
+        let assignment = backend.assign(rows, model, weights.tau)?;
+        let statistics = backend.statistics(rows, model.len(), &assignment)?;
+        let (losses, gradient) =
+            backend.gradient(rows, model, &assignment, &statistics, &weights)?;
+        sums.add(&losses, &assignment, model.len());
+        let progress = (number - 1) as f64 + step as f64 / steps as f64;
+        adam.step(model, &gradient, progress);
+    }
+    Ok(sums.epoch(number, &weights))
+}
+
+/// What is due after an epoch.
+#[derive(Clone, Copy)]
+struct Wants {
+    refine: bool,
+    prune: bool,
+}
+
+impl Wants {
+    fn at(epoch: usize, config: &Config) -> Self {
+        let settled = epoch >= config.warmup_epochs && epoch + config.refine_quiet <= config.epochs;
+        Self {
+            refine: settled && (config.split || config.clone) && epoch % config.refine_every == 0,
+            prune: settled && config.prune && epoch % config.prune_every == 0,
+        }
+    }
+
+    fn any(self) -> bool {
+        self.refine || self.prune
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the whole state of training")]
+fn refine_cells(
+    points: Rows<'_>,
+    number: usize,
+    wants: Wants,
+    model: &mut Gaussians,
+    adam: &mut Adam,
+    refused: &mut Vec<bool>,
+    config: &Config,
+    backend: &dyn Backend,
+) -> Result<Refinement> {
+    let tau = config.tau as f32;
+    let mut done = Refinement::default();
+    if wants.refine {
+        let assignment = backend.assign(points, model, tau)?;
+        let origin;
+        (done, origin) =
+            refine::split_and_clone(points, &assignment, model, refused, config, number);
+        adam.rearrange(&origin, model);
+    }
+    if wants.prune {
+        let assignment = backend.assign(points, model, tau)?;
+        let (pruned, origin) = refine::prune(&assignment, model, refused, config);
+        adam.rearrange(&origin, model);
+        done.pruned = pruned;
+    }
+    if config.adam_reset {
+        *adam = Adam::new(config, model);
+    }
+    Ok(done)
+}
+
+/// Sums over the batches of an epoch.
+#[derive(Default)]
+struct Sums {
+    points: usize,
+    losses: Losses,
+    covered: usize,
+    largest: f64,
+    work: AssignWork,
+}
+
+impl Sums {
+    fn add(&mut self, losses: &Losses, assignment: &Assignment, cells: usize) {
+        let count = assignment.nearest.len();
+        let share = count as f64;
+        self.points += count;
+        self.losses.divergence += losses.divergence * share;
+        self.losses.coverage += losses.coverage * share;
+        self.losses.anchor += losses.anchor * share;
+        self.covered += (0..count)
+            .filter(|p| !assignment.covering(*p).is_empty())
+            .count();
+        let mut sizes = vec![0usize; cells];
+        assignment
+            .holdings()
+            .for_each(|(cell, _)| sizes[cell as usize] += 1);
+        self.largest += sizes.iter().copied().max().unwrap_or(0) as f64;
+        self.work.done += assignment.work.done;
+        self.work.full += assignment.work.full;
+    }
+
+    fn epoch(&self, number: usize, weights: &Weights) -> Epoch {
+        let points = self.points.max(1) as f64;
+        let (divergence, coverage, anchor) = (
+            self.losses.divergence / points,
+            self.losses.coverage / points,
+            self.losses.anchor / points,
+        );
+        Epoch {
+            epoch: number,
+            loss: weights.divergence * divergence
+                + weights.coverage * coverage
+                + weights.anchor * anchor,
+            divergence,
+            coverage,
+            anchor,
+            cells: 0,
+            covered: self.covered as f64 / points,
+            largest: self.largest / points,
+            assign_work: self.work.done as f64 / self.work.full.max(1) as f64,
+            refinement: None,
+        }
+    }
+}
+
+/// Watches the loss after the warm-up.
+struct Plateau {
+    best: f64,
+    waited: usize,
+    warmup: usize,
+    patience: usize,
+    improvement: f64,
+}
+
+impl Plateau {
+    fn new(config: &Config) -> Self {
+        Self {
+            best: f64::INFINITY,
+            waited: 0,
+            warmup: config.warmup_epochs,
+            patience: config.patience,
+            improvement: config.min_improvement,
+        }
+    }
+
+    /// New cells start a new count.
+    fn reset(&mut self) {
+        self.best = f64::INFINITY;
+        self.waited = 0;
+    }
+
+    fn reached(&mut self, epoch: usize, loss: f64) -> bool {
+        if loss < self.best * (1.0 - self.improvement) {
+            self.best = loss;
+            self.waited = 0;
+        } else {
+            self.waited += 1;
+        }
+        epoch > self.warmup && self.waited >= self.patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refinement_comes_when_the_schedule_says() {
+        let config = Config {
+            epochs: 120,
+            ..Config::default()
+        };
+        let due = |f: fn(Wants) -> bool| -> Vec<usize> {
+            (1..=120).filter(|e| f(Wants::at(*e, &config))).collect()
+        };
+        assert_eq!(due(|w| w.refine), [35, 70]);
+        assert_eq!(due(|w| w.prune), [60]);
+    }
+
+    #[test]
+    fn a_plateau_needs_patience_after_the_warm_up() {
+        let config = Config {
+            warmup_epochs: 2,
+            patience: 3,
+            min_improvement: 0.01,
+            ..Config::default()
+        };
+        let mut plateau = Plateau::new(&config);
+        let losses = [1.0, 0.5, 0.4999, 0.45, 0.4499, 0.4498, 0.4497];
+        let stops: Vec<bool> = losses
+            .iter()
+            .enumerate()
+            .map(|(i, l)| plateau.reached(i + 1, *l))
+            .collect();
+        assert_eq!(stops, [false, false, false, false, false, false, true]);
+    }
+}

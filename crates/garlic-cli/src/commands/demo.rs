@@ -1,0 +1,192 @@
+//! `garlic demo`: a tour on synthetic data.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use garlic_eval::demo::{self, Budget, DemoOptions, DemoResult, DemoStage};
+
+use crate::args::{positive, share};
+use crate::exit::Fault;
+use crate::output;
+use crate::progress::Meter;
+use crate::system;
+use crate::table::{self, Table};
+
+/// Draw a synthetic data set, index it, compare it with k-means cells and brute force
+///
+/// The data are needles, pancakes and balls of different density. The tables go to standard output, a report
+/// with plots to DIR/report.html.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Folder of the report; made when it is not there
+    #[arg(long, value_name = "DIR", default_value = "garlic-demo")]
+    out: PathBuf,
+    /// Points to index [default: 100000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    points: Option<usize>,
+    /// Their dimension, at least 16 [default: 64]
+    #[arg(long, value_name = "D", value_parser = positive)]
+    dim: Option<usize>,
+    /// Queries to measure with [default: 1000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    queries: Option<usize>,
+    /// Cells to start with [default: 64]
+    #[arg(long, value_name = "K0", value_parser = positive)]
+    initial_cells: Option<usize>,
+    /// Training epochs [default: 70]
+    #[arg(long, value_name = "E")]
+    epochs: Option<usize>,
+    /// Share of the points that training sees, in (0, 1] [default: 0.25]
+    #[arg(long, value_name = "F", value_parser = share)]
+    train_fraction: Option<f64>,
+    /// Worker threads [default: all cores]
+    #[arg(long, value_name = "T", value_parser = positive)]
+    threads: Option<usize>,
+    /// Seed of data and index
+    #[arg(long, value_name = "S", default_value = "0")]
+    seed: u64,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print everything that was measured as one JSON object; no progress
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  garlic demo
+  garlic demo --points 20000 --dim 128 --out /tmp/demo";
+
+impl Args {
+    fn options(&self) -> DemoOptions {
+        let usual = DemoOptions::new(&self.out);
+        DemoOptions {
+            points: self.points.unwrap_or(usual.points),
+            dim: self.dim.unwrap_or(usual.dim),
+            queries: self.queries.unwrap_or(usual.queries),
+            initial_cells: self.initial_cells.unwrap_or(usual.initial_cells),
+            epochs: self.epochs.unwrap_or(usual.epochs),
+            train_fraction: self.train_fraction.unwrap_or(usual.train_fraction),
+            threads: self.threads.unwrap_or_else(system::default_threads),
+            seed: self.seed,
+            ..usual
+        }
+    }
+}
+
+/// Runs the demo.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&args.out).map_err(|e| {
+        Fault::failed(format!(
+            "cannot make the folder {}: {e}",
+            args.out.display()
+        ))
+    })?;
+    output::check_regular(&args.out.join("report.html"), &[])?;
+    let options = args.options();
+
+    let state = Mutex::new((Meter::new(args.quiet || args.json), None));
+    let result = demo::run(&options, &|p| {
+        // A lost bar is no reason to lose the demo.
+        let Ok(mut state) = state.lock() else { return };
+        let (meter, stage) = &mut *state;
+        if *stage != Some(p.stage) {
+            *stage = Some(p.stage);
+            meter.start(name(p.stage), p.total);
+        }
+        meter.set(p.done, p.total, "");
+    });
+    if let Ok(mut state) = state.lock() {
+        state.0.finish();
+    }
+    let result = result?;
+    if args.json {
+        return output::print_json(&result);
+    }
+    output::print(&readable(&options, &result))
+}
+
+fn name(stage: DemoStage) -> &'static str {
+    match stage {
+        DemoStage::Draw => "drawing",
+        DemoStage::Truth => "true neighbours",
+        DemoStage::Train => "training",
+        DemoStage::Index => "indexing",
+        DemoStage::Kmeans => "k-means cells",
+        DemoStage::Measure => "measuring",
+        DemoStage::Report => "report",
+    }
+}
+
+fn readable(options: &DemoOptions, result: &DemoResult) -> String {
+    let seconds = &result.seconds;
+    let facts = table::list(&[
+        (
+            "data",
+            format!(
+                "{} points of dimension {}: needles, pancakes and balls",
+                table::count(options.points),
+                options.dim
+            ),
+        ),
+        (
+            "index",
+            format!(
+                "{} cells, {} of the points within tau",
+                result.cells,
+                table::percent(result.covered)
+            ),
+        ),
+        (
+            "time",
+            format!(
+                "{} (index {}, k-means {}, measuring {})",
+                table::seconds(seconds.total),
+                table::seconds(seconds.build),
+                table::seconds(seconds.kmeans),
+                table::seconds(seconds.measure)
+            ),
+        ),
+    ]);
+    let shapes = {
+        let mut shapes = Table::new(&["<shape", "<method", "queries", "R@1", "R@10", "candidates"]);
+        for shape in &result.by_shape {
+            shapes.row(vec![
+                shape.stratum.name().to_owned(),
+                shape.row.method.clone(),
+                shape.row.queries.to_string(),
+                recall(Some(shape.row.recall_at_1)),
+                recall(shape.row.recall_at_10),
+                format!("{:.0}", shape.row.candidates),
+            ]);
+        }
+        shapes.render()
+    };
+    format!(
+        "{facts}\nRecall@1 at equal candidates (brute force: 1.0000 at {n})\n{}\
+         \nRecall@1 at equal work, in distance equivalents (brute force: 1.0000 at {n})\n{}\
+         \nBy shape of the cluster, at about 1,000 candidates\n{shapes}\nReport: {}\n",
+        budgets("candidates", &result.by_candidates),
+        budgets("work", &result.by_work),
+        result.report.display(),
+        n = table::count(options.points),
+    )
+}
+
+fn budgets(unit: &str, budgets: &[Budget]) -> String {
+    let mut table = Table::new(&[unit, "garlic", "k-means"]);
+    for budget in budgets {
+        table.row(vec![
+            format!("{:.0}", budget.cost),
+            recall(budget.garlic),
+            recall(budget.kmeans),
+        ]);
+    }
+    table.render()
+}
+
+fn recall(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |r| format!("{r:.4}"))
+}

@@ -1,0 +1,159 @@
+//! `garlic search`: look up neighbours and write them to a file.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use garlic_ann::{Index, Search};
+use serde_json::json;
+
+use crate::args::{positive, share};
+use crate::exit::Fault;
+use crate::hits::{Format, Hits};
+use crate::input;
+use crate::interrupt::Watch;
+use crate::names;
+use crate::output;
+use crate::system;
+use crate::table;
+
+/// Find the nearest neighbours of every query
+///
+/// The extension of OUT names its format: .ivecs, .ibin or .npy (64-bit) hold K ids a query; .csv has a line
+/// for each neighbour (query, rank, id, distance); .json, .jsonl and .ndjson have an object for each query.
+/// `-` writes .csv lines to standard output, with --json the objects. Where a query found fewer than K
+/// neighbours, tables of ids and distances are filled up with -1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Index file
+    index: PathBuf,
+    /// Queries: a file of vectors, or a data set, whose queries are taken
+    queries: PathBuf,
+    /// Neighbours of each query
+    #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
+    k: usize,
+    /// File to write, `-` for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Also write the distances, as .fvecs, .fbin or .npy
+    #[arg(long, value_name = "FILE")]
+    distances: Option<PathBuf>,
+    /// Cells a query visits [default: that of the index]
+    #[arg(long, value_name = "P", value_parser = positive)]
+    probes: Option<usize>,
+    /// Share of each cell's occupied bins to scan, in (0, 1] [default: that of the index]
+    #[arg(long, value_name = "RHO", value_parser = share)]
+    bins: Option<f64>,
+    /// Worker threads [default: all cores]
+    #[arg(long, value_name = "T", value_parser = positive)]
+    threads: Option<usize>,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Objects instead of lines on standard output; with a file, the summary as one object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs
+  garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy
+  garlic search fm.garlic fashion-mnist-784-euclidean -o - --json | head -1";
+
+/// Searches and writes.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let to_stdout = args.output == Path::new("-");
+    let queries_path = names::data(&args.queries)?;
+    let format = check_outputs(args, &queries_path, to_stdout)?;
+
+    let index = Index::open(&args.index)?;
+    let queries = input::query_vectors(&queries_path)?;
+    input::check_dimension(&index, &queries, &queries_path)?;
+    let values = queries.to_f32();
+    let threads = args.threads.unwrap_or_else(system::default_threads);
+    let mut search = Search::new(args.k).threads(threads);
+    if let Some(probes) = args.probes {
+        search = search.probes(probes);
+    }
+    if let Some(bins) = args.bins {
+        search = search.bins(bins);
+    }
+    let start = Instant::now();
+    let answers = index.search_batch(input::rows(&values, queries.dim())?, &search)?;
+    let seconds = start.elapsed().as_secs_f64();
+
+    let hits = Hits::new(&answers, args.k);
+    if to_stdout {
+        output::with_stdout(|out| hits.write_text(out, format))?;
+    } else {
+        // A first Ctrl-C waits until the files are whole.
+        let _watch = Watch::start();
+        hits.write(&args.output, format)?;
+    }
+    if let Some(path) = &args.distances {
+        let _watch = Watch::start();
+        hits.write_distances(path)?;
+    }
+    let candidates: u64 = answers.iter().map(|a| a.work.candidates).sum();
+    let mean = candidates as f64 / answers.len().max(1) as f64;
+    let qps = answers.len() as f64 / seconds.max(1e-9);
+    if args.json && !to_stdout {
+        return output::print_json(&json!({
+            "output": args.output,
+            "queries": answers.len(),
+            "k": args.k,
+            "threads": threads,
+            "seconds": seconds,
+            "qps": qps,
+            "candidates": mean,
+        }));
+    }
+    if !args.quiet && !args.json {
+        eprintln!(
+            "garlic: {} queries in {} ({qps:.0} a second on {threads} threads), {mean:.0} candidates a query",
+            table::count(answers.len()),
+            table::seconds(seconds),
+        );
+    }
+    Ok(())
+}
+
+/// Everything that can be wrong with the outputs, before anything is read.
+fn check_outputs(args: &Args, queries: &Path, to_stdout: bool) -> anyhow::Result<Format> {
+    let mut inputs = vec![queries, args.index.as_path()];
+    let format = if to_stdout {
+        if args.json { Format::Json } else { Format::Csv }
+    } else {
+        let format = Format::of(&args.output).ok_or_else(|| {
+            Fault::usage(format!(
+                "{}: the extension names no format for neighbours; use .ivecs, .ibin, .npy, .csv or .json",
+                args.output.display()
+            ))
+        })?;
+        match format {
+            Format::Ids => output::check_regular(&args.output, &inputs)?,
+            Format::Csv | Format::Json => output::check(&args.output, &inputs)?,
+        }
+        inputs.push(&args.output);
+        format
+    };
+    if let Some(path) = &args.distances {
+        let known = path
+            .extension()
+            .is_some_and(|e| ["fvecs", "fbin", "npy"].iter().any(|known| e == *known));
+        if !known {
+            return Err(Fault::usage(format!(
+                "{}: the extension names no format for distances; use .fvecs, .fbin or .npy",
+                path.display()
+            )));
+        }
+        if path == &args.output {
+            return Err(Fault::usage(
+                "ids and distances need a file each; name another one with --distances",
+            ));
+        }
+        output::check_regular(path, &inputs)?;
+    }
+    Ok(format)
+}

@@ -1,0 +1,221 @@
+//! From errors to one line on standard error and an exit code.
+
+use std::error::Error as StdError;
+use std::io;
+use std::process::ExitCode;
+
+/// How the program ends. The numbers are part of the interface; `--help` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The work was done.
+    Done = 0,
+    /// It could not be done for a reason outside the input: a full disk, no memory, no threads.
+    Failed = 1,
+    /// A flag or parameter is wrong.
+    Usage = 2,
+    /// A data set or an index is missing, unreadable or wrong.
+    BadInput = 3,
+    /// Ctrl-C.
+    Cancelled = 130,
+}
+
+/// An error whose exit code was decided where it happened.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    code: Code,
+    message: String,
+}
+
+impl Fault {
+    /// The user asked for something that cannot be.
+    pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+        Self::new(Code::Usage, message)
+    }
+
+    /// The data or the index is not what it should be.
+    pub(crate) fn input(message: impl Into<String>) -> anyhow::Error {
+        Self::new(Code::BadInput, message)
+    }
+
+    /// The result could not be produced or written.
+    pub(crate) fn failed(message: impl Into<String>) -> anyhow::Error {
+        Self::new(Code::Failed, message)
+    }
+
+    /// Ctrl-C was pressed.
+    pub(crate) fn cancelled() -> anyhow::Error {
+        Self::new(Code::Cancelled, "cancelled; nothing was written")
+    }
+
+    fn new(code: Code, message: impl Into<String>) -> anyhow::Error {
+        Self {
+            code,
+            message: message.into(),
+        }
+        .into()
+    }
+}
+
+/// Ends the program: reports the error, if any, and gives the exit code.
+pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
+    let code = match result {
+        Ok(()) => Code::Done,
+        // The reader has seen enough: `garlic eval ... | head` is no failure.
+        Err(error) if is_broken_pipe(&error) => Code::Done,
+        Err(error) => {
+            eprintln!("garlic: error: {}", one_line(&error));
+            code(&error)
+        }
+    };
+    ExitCode::from(code as u8)
+}
+
+/// Reports what the command-line parser has to say: help and version are results, the rest is wrong usage.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        // Help that was not asked for does not start with `error:`.
+        let prefix = if text.starts_with("error:") {
+            "garlic: "
+        } else {
+            ""
+        };
+        eprint!("{prefix}{text}");
+        return ExitCode::from(Code::Usage as u8);
+    }
+    match error.print() {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => finish(Err(stdout_error(e))),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// An error of writing to standard output.
+pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return error.into();
+    }
+    Fault::failed(format!(
+        "standard output: {error}; free some space or redirect it elsewhere"
+    ))
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn code(error: &anyhow::Error) -> Code {
+    error.chain().find_map(code_of).unwrap_or(Code::Failed)
+}
+
+fn code_of(cause: &(dyn StdError + 'static)) -> Option<Code> {
+    if let Some(fault) = cause.downcast_ref::<Fault>() {
+        return Some(fault.code);
+    }
+    if let Some(error) = cause.downcast_ref::<garlic_ann::Error>() {
+        return Some(code_of_library(error));
+    }
+    if let Some(error) = cause.downcast_ref::<garlic_eval::Error>() {
+        return Some(code_of_evaluation(error));
+    }
+    if cause.is::<garlic_data::DataError>() || cause.is::<garlic_linalg::ShapeError>() {
+        return Some(Code::BadInput);
+    }
+    None
+}
+
+fn code_of_library(error: &garlic_ann::Error) -> Code {
+    use garlic_ann::Error;
+    match error {
+        Error::Config { .. }
+        | Error::UnknownKey { .. }
+        | Error::ConfigSyntax(_)
+        | Error::SearchParameter { .. } => Code::Usage,
+        Error::Cancelled => Code::Cancelled,
+        Error::Threads { .. } => Code::Failed,
+        // Saving turns its errors into a `Fault`; what is left was read.
+        Error::Io { .. }
+        | Error::Format { .. }
+        | Error::NoVectors
+        | Error::TooManyVectors { .. }
+        | Error::Shape(_)
+        | Error::NotFinite { .. }
+        | Error::TooLarge { .. }
+        | Error::Dimension { .. } => Code::BadInput,
+        _ => Code::Failed,
+    }
+}
+
+fn code_of_evaluation(error: &garlic_eval::Error) -> Code {
+    use garlic_eval::Error;
+    match error {
+        Error::Index(error) => code_of_library(error),
+        Error::Parameter { .. } => Code::Usage,
+        // That crate only writes.
+        Error::Io { .. } => Code::Failed,
+        _ => Code::BadInput,
+    }
+}
+
+/// The error and its causes in one line. Causes that a message already tells are not repeated.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = flatten(&cause.to_string());
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line
+}
+
+/// Joins the lines of a message and drops the quoted source lines of a parser (`3 | key = ...`).
+fn flatten(text: &str) -> String {
+    let quoted = |line: &str| {
+        line.trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_start()
+            .starts_with('|')
+    };
+    text.lines()
+        .filter(|line| !quoted(line))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn codes_follow_the_kind_of_error() {
+        let library =
+            |e: garlic_ann::Error| code(&anyhow::Error::from(e).context("while doing something"));
+        assert_eq!(library(garlic_ann::Error::Cancelled), Code::Cancelled);
+        assert_eq!(library(garlic_ann::Error::NoVectors), Code::BadInput);
+        let unknown = garlic_ann::Config::default().set("tua", "3").unwrap_err();
+        assert_eq!(library(unknown), Code::Usage);
+        assert_eq!(code(&anyhow::anyhow!("something else")), Code::Failed);
+        assert_eq!(code(&Fault::input("x").context("y")), Code::BadInput);
+    }
+
+    #[test]
+    fn a_message_is_one_line_and_tells_each_cause_once() {
+        let error = anyhow::anyhow!("a.bin: file is short").context("a.bin: file is short");
+        assert_eq!(one_line(&error), "a.bin: file is short");
+        let error = Err::<(), _>(anyhow::anyhow!("bad\n  |\n3 | tau = = 2\n  |   ^\nthing"))
+            .context("config.toml")
+            .unwrap_err();
+        assert_eq!(one_line(&error), "config.toml: bad; thing");
+    }
+}

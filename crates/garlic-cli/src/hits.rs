@@ -1,0 +1,144 @@
+//! Neighbours as files: tables of ids, lines of text, objects.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use garlic_ann::Answer;
+use garlic_data::{Ids, Vectors, write_ids, write_vectors};
+use serde_json::json;
+
+use crate::output;
+
+/// What fills a row when fewer neighbours were found; no id and no distance is negative.
+const MISSING: i64 = -1;
+
+/// How neighbours are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A table of ids in one of the formats of `garlic-data`.
+    Ids,
+    /// A line for each neighbour.
+    Csv,
+    /// An object for each query.
+    Json,
+}
+
+impl Format {
+    /// The format that an extension names.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "ivecs" | "ibin" | "npy" => Some(Self::Ids),
+            "csv" => Some(Self::Csv),
+            "json" | "jsonl" | "ndjson" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Answers to write, `k` a row.
+pub(crate) struct Hits<'a> {
+    answers: &'a [Answer],
+    k: usize,
+}
+
+impl<'a> Hits<'a> {
+    /// Takes the answers of a search for `k` neighbours.
+    pub(crate) fn new(answers: &'a [Answer], k: usize) -> Self {
+        Self { answers, k }
+    }
+
+    /// Writes the neighbours to a file.
+    pub(crate) fn write(&self, path: &Path, format: Format) -> anyhow::Result<()> {
+        if format != Format::Ids {
+            return output::write_file(path, |out| self.write_text(out, format));
+        }
+        let ids = self.table(|hit| hit.id as i64, MISSING);
+        Ids::new(ids, self.k)
+            .and_then(|ids| write_ids(path, &ids))
+            .map_err(|e| output::write_error(path, &e))
+    }
+
+    /// Writes the distances to a file, in the same shape as the ids.
+    pub(crate) fn write_distances(&self, path: &Path) -> anyhow::Result<()> {
+        let distances = self.table(|hit| hit.distance, MISSING as f32);
+        Vectors::from_f32(distances, self.k)
+            .and_then(|distances| write_vectors(path, &distances))
+            .map_err(|e| output::write_error(path, &e))
+    }
+
+    /// Writes the neighbours as text; a table of ids has no text form and becomes lines.
+    pub(crate) fn write_text(&self, out: &mut dyn Write, format: Format) -> io::Result<()> {
+        if format == Format::Json {
+            for (query, answer) in self.answers.iter().enumerate() {
+                let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
+                let distances: Vec<f32> = answer.hits.iter().map(|h| h.distance).collect();
+                writeln!(
+                    out,
+                    "{}",
+                    json!({ "query": query, "ids": ids, "distances": distances })
+                )?;
+            }
+            return Ok(());
+        }
+        writeln!(out, "query,rank,id,distance")?;
+        for (query, answer) in self.answers.iter().enumerate() {
+            for (rank, hit) in answer.hits.iter().enumerate() {
+                writeln!(out, "{query},{},{},{}", rank + 1, hit.id, hit.distance)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn table<T: Copy>(&self, value: impl Fn(&garlic_ann::Hit) -> T, missing: T) -> Vec<T> {
+        let mut table = Vec::with_capacity(self.answers.len() * self.k);
+        for (row, answer) in self.answers.iter().enumerate() {
+            table.extend(answer.hits.iter().take(self.k).map(&value));
+            table.resize((row + 1) * self.k, missing);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use garlic_ann::Hit;
+
+    use super::*;
+
+    fn answers() -> Vec<Answer> {
+        let hit = |id, distance| Hit { id, distance };
+        let answer = |hits| Answer {
+            hits,
+            ..Answer::default()
+        };
+        vec![
+            answer(vec![hit(4, 0.5), hit(2, 1.0)]),
+            answer(vec![hit(9, 0.0)]),
+        ]
+    }
+
+    #[test]
+    fn short_answers_are_filled_up() {
+        let answers = answers();
+        let hits = Hits::new(&answers, 3);
+        assert_eq!(hits.table(|h| h.id as i64, MISSING), [4, 2, -1, 9, -1, -1]);
+    }
+
+    #[test]
+    fn text_forms() {
+        let answers = answers();
+        let text = |format| {
+            let mut out = Vec::new();
+            Hits::new(&answers, 3).write_text(&mut out, format).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            text(Format::Csv),
+            "query,rank,id,distance\n0,1,4,0.5\n0,2,2,1\n1,1,9,0\n"
+        );
+        assert_eq!(
+            text(Format::Json).lines().nth(1).unwrap(),
+            r#"{"distances":[0.0],"ids":[9],"query":1}"#
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Ctrl-C: a polite request while something is being built, the end of the program otherwise.
+
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use crate::exit::{Code, Fault};
+
+/// Whether somebody watches [`FLAG`].
+static WATCHED: AtomicBool = AtomicBool::new(false);
+static FLAG: std::sync::OnceLock<Arc<AtomicBool>> = std::sync::OnceLock::new();
+
+fn flag() -> &'static Arc<AtomicBool> {
+    FLAG.get_or_init(Arc::default)
+}
+
+/// Takes over Ctrl-C. The first one raises the flag of a [`Watch`], if there is one; without one, and from the
+/// second on, the program ends at once with exit code 130.
+pub(crate) fn install() -> anyhow::Result<()> {
+    let flag = flag().clone();
+    ctrlc::set_handler(move || {
+        let again = flag.swap(true, SeqCst);
+        if again || !WATCHED.load(SeqCst) {
+            process::exit(Code::Cancelled as i32);
+        }
+        eprintln!("garlic: cancelling; press Ctrl-C again to stop at once");
+    })
+    .map_err(|e| Fault::failed(format!("cannot handle Ctrl-C: {e}")))
+}
+
+/// While it lives, the first Ctrl-C only raises its flag.
+pub(crate) struct Watch(());
+
+impl Watch {
+    /// Starts to watch.
+    pub(crate) fn start() -> Self {
+        WATCHED.store(true, SeqCst);
+        Self(())
+    }
+
+    /// The flag, for the library.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        flag().clone()
+    }
+
+    /// An error once Ctrl-C was pressed.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if flag().load(SeqCst) {
+            return Err(Fault::cancelled());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        WATCHED.store(false, SeqCst);
+    }
+}

@@ -1,0 +1,32 @@
+//! The program `garlic`: build, query, evaluate and inspect indexes.
+//!
+//! Rule of this crate: it only joins the libraries to a command line. Results go to standard output, everything
+//! else to standard error; every error ends in one line that says what to do and in a documented exit code.
+
+// The one crate that talks to a terminal.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod args;
+mod commands;
+mod exit;
+mod hits;
+mod input;
+mod interrupt;
+mod names;
+mod output;
+mod progress;
+mod spectrum;
+mod system;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::usage(&error),
+    };
+    exit::finish(interrupt::install().and_then(|()| commands::run(args.command)))
+}

@@ -1,0 +1,151 @@
+//! Writing results: checked before the work starts, complete or not there at all.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Fault, stdout_error};
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    with_stdout(|out| out.write_all(text.as_bytes()))
+}
+
+/// Writes one JSON object and a newline to standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let line = serde_json::to_string(value)?;
+    with_stdout(|out| writeln!(out, "{line}"))
+}
+
+/// Runs `write` on a buffered standard output and flushes it.
+pub(crate) fn with_stdout(
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(stdout_error)
+}
+
+/// Finds out whether `path` can be written, before hours are spent on what would go there.
+///
+/// `inputs` are the files that are read: writing over one of them is refused.
+pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    let shown = path.display();
+    if path.file_name().is_none() || path.is_dir() {
+        return Err(Fault::failed(format!(
+            "{shown}: is a directory; name the file to write"
+        )));
+    }
+    let same = |input: &&Path| matches!((path.canonicalize(), input.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    if inputs.iter().any(same) {
+        return Err(Fault::usage(format!(
+            "{shown}: is also read; write the output to another file"
+        )));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    let folder = folder(path);
+    if !folder.is_dir() {
+        return Err(Fault::failed(format!(
+            "{shown}: the directory {} does not exist; create it first",
+            folder.display()
+        )));
+    }
+    // The only test that knows about permissions, read-only mounts and quotas alike.
+    tempfile::tempfile_in(&folder).map(drop).map_err(|e| {
+        Fault::failed(format!(
+            "{shown}: cannot write into {}: {e}",
+            folder.display()
+        ))
+    })
+}
+
+/// Like [`check`], for a file that is replaced by renaming: devices and pipes are refused.
+pub(crate) fn check_regular(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    if is_special(path) {
+        return Err(Fault::failed(format!(
+            "{}: is not a regular file; name another one",
+            path.display()
+        )));
+    }
+    check(path, inputs)
+}
+
+/// Writes a file under its final name only when it is complete; devices and pipes are written directly.
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    if is_special(path) {
+        return write_through(path, write).map_err(|e| write_error(path, &e));
+    }
+    garlic_data::atomic::write_atomically(path, write).map_err(|e| write_error(path, &e))
+}
+
+/// The error of a write that failed. What was written is never half there, so the message may say so.
+pub(crate) fn write_error(path: &Path, error: &dyn std::fmt::Display) -> anyhow::Error {
+    let shown = path.display().to_string();
+    let text = error.to_string();
+    let named = if text.contains(&shown) {
+        text
+    } else {
+        format!("{shown}: {text}")
+    };
+    Fault::failed(format!(
+        "{named}; nothing was saved: free some space or choose another place"
+    ))
+}
+
+fn write_through(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Whether something other than a regular file is there.
+pub(crate) fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| !m.is_file())
+}
+
+fn folder(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        write_file(&path, |w| w.write_all(b"old")).unwrap();
+        let error = write_file(&path, |w| {
+            w.write_all(b"new")?;
+            Err(io::Error::other("disk full"))
+        });
+        assert!(error.unwrap_err().to_string().contains("disk full"));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn outputs_that_cannot_be_written_are_found_early() {
+        let dir = tempfile::tempdir().unwrap();
+        let input = dir.path().join("input");
+        fs::write(&input, b"x").unwrap();
+        assert!(check(&dir.path().join("new"), &[&input]).is_ok());
+        assert!(check(&dir.path().join("missing/new"), &[]).is_err());
+        assert!(check(dir.path(), &[]).is_err());
+        assert!(check(&dir.path().join("./input"), &[&input]).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

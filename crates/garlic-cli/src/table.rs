@@ -1,0 +1,154 @@
+//! Aligned text for people: tables and lists, and numbers in readable units.
+
+use std::fmt::Write as _;
+
+/// Rows under a header; every column is as wide as its widest entry.
+pub(crate) struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    left: Vec<bool>,
+}
+
+impl Table {
+    /// An empty table. Columns whose name starts with `<` are aligned to the left, the others to the right.
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self {
+            header: header
+                .iter()
+                .map(|h| h.trim_start_matches('<').to_owned())
+                .collect(),
+            rows: Vec::new(),
+            left: header.iter().map(|h| h.starts_with('<')).collect(),
+        }
+    }
+
+    /// Adds a row; missing entries are empty.
+    pub(crate) fn row(&mut self, entries: Vec<String>) {
+        self.rows.push(entries);
+    }
+
+    /// The table as text, each line ended.
+    pub(crate) fn render(&self) -> String {
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let entry = |line: &Vec<String>, c: usize| line.get(c).cloned().unwrap_or_default();
+        let widths: Vec<usize> = (0..self.header.len())
+            .map(|c| {
+                lines()
+                    .map(|line| entry(line, c).chars().count())
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let mut text = String::new();
+        for line in lines() {
+            let mut out = String::new();
+            for (c, &width) in widths.iter().enumerate() {
+                let gap = if c == 0 { "" } else { "  " };
+                let value = entry(line, c);
+                // Writing to a string cannot fail.
+                let _ = if self.left[c] {
+                    write!(out, "{gap}{value:<width$}")
+                } else {
+                    write!(out, "{gap}{value:>width$}")
+                };
+            }
+            text.push_str(out.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A list of names and values, the values starting in the same column.
+pub(crate) fn list(entries: &[(&str, String)]) -> String {
+    let width = entries
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    entries
+        .iter()
+        .fold(String::new(), |mut text, (name, value)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<width$}  {value}");
+            text
+        })
+}
+
+/// `12,345,678`.
+pub(crate) fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.5 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        return format!("{n} bytes");
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `12.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// `850 ms`, `12.3 s`, `4 min 05 s`.
+pub(crate) fn seconds(s: f64) -> String {
+    if s < 1.0 {
+        return format!("{:.0} ms", s * 1e3);
+    }
+    if s < 120.0 {
+        return format!("{s:.1} s");
+    }
+    let whole = s.round() as u64;
+    format!("{} min {:02} s", whole / 60, whole % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&["<name", "n"]);
+        table.row(vec!["a".into(), "1".into()]);
+        table.row(vec!["long".into(), "100".into()]);
+        assert_eq!(table.render(), "name    n\na       1\nlong  100\n");
+        assert_eq!(
+            list(&[("a", "1".into()), ("bcd", "2".into())]),
+            "a    1\nbcd  2\n"
+        );
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(
+            [count(0), count(999), count(1000), count(1_234_567)],
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [bytes(1023), bytes(1536), bytes(3 << 30)],
+            ["1023 bytes", "1.5 KiB", "3.0 GiB"]
+        );
+        assert_eq!(
+            [seconds(0.0125), seconds(12.34), seconds(245.2)],
+            ["12 ms", "12.3 s", "4 min 05 s"]
+        );
+    }
+}

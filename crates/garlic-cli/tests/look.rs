@@ -1,0 +1,225 @@
+//! `garlic inspect`, `verify`, `datasets`, `config`, help and version.
+
+mod common;
+
+use common::{DIM, Lab, POINTS, assert_keys, command, finish};
+
+#[test]
+fn inspect_describes_the_index() {
+    let lab = Lab::with_index();
+    let ran = lab.run(&["inspect", "points.garlic", "--json"]).expect(0);
+    let lines = ran.json();
+    assert_eq!(lines.len(), 1);
+    let about = &lines[0];
+    assert_keys(
+        about,
+        &[
+            "cells",
+            "sizes.min",
+            "sizes.median",
+            "sizes.mean",
+            "sizes.max",
+            "largest_share",
+            "coverage.share",
+            "spectra.anisotropy.median",
+            "spectra.effective_dimension.median",
+            "bins_occupied.mean",
+            "memory.total",
+            "memory.vectors",
+            "training.epochs",
+            "config.epochs",
+        ],
+    );
+    assert_eq!(
+        (&about["points"], &about["dim"]),
+        (&POINTS.into(), &DIM.into())
+    );
+    assert_eq!(about["config"]["epochs"], 4);
+    assert!(about["spectra"]["anisotropy"]["min"].as_f64().unwrap() >= 1.0);
+    let effective = about["spectra"]["effective_dimension"]["max"]
+        .as_f64()
+        .unwrap();
+    assert!((1.0..=DIM as f64 + 1e-9).contains(&effective));
+    // Every point is in a cell at least once.
+    let cells = about["cells"].as_f64().unwrap();
+    assert!(about["sizes"]["mean"].as_f64().unwrap() * cells >= POINTS as f64 - 1e-6);
+
+    let text = lab
+        .run(&["inspect", "points.garlic", "--sample", "2"])
+        .expect(0)
+        .stdout;
+    for word in [
+        "cell sizes",
+        "coverage",
+        "anisotropy",
+        "2 cells sampled",
+        "memory",
+        "total",
+        "epochs=4",
+    ] {
+        assert!(text.contains(word), "no `{word}` in\n{text}");
+    }
+}
+
+#[test]
+fn verify_accepts_a_sound_index_and_names_what_is_wrong() {
+    let lab = Lab::with_index();
+    let text = lab.run(&["verify", "points.garlic"]).expect(0).stdout;
+    assert!(text.contains("sound"), "{text}");
+    let about = &lab
+        .run(&["verify", "points.garlic", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_eq!(about["ok"], true);
+
+    let bytes = std::fs::read(lab.path("points.garlic")).unwrap();
+    let broken = |name: &str, bytes: &[u8]| std::fs::write(lab.path(name), bytes).unwrap();
+    broken("short", &bytes[..bytes.len() / 2]);
+    broken("empty", b"");
+    broken("text", b"this is no index at all, whatever it is; but it is long enough to have a header of any kind");
+    let mut flipped = bytes.clone();
+    let middle = flipped.len() - flipped.len() / 3;
+    flipped[middle] ^= 0x10;
+    broken("flipped", &flipped);
+    for file in [
+        "short",
+        "empty",
+        "text",
+        "flipped",
+        "points.npy",
+        "missing",
+        ".",
+    ] {
+        for command in ["verify", "inspect"] {
+            lab.run(&[command, file]).expect_error(3, &[file]);
+        }
+        lab.run(&["search", file, "queries.fvecs", "-o", "hits.csv"])
+            .expect_error(3, &[file]);
+        lab.run(&["eval", file, "points.npy"])
+            .expect_error(3, &[file]);
+    }
+    lab.run(&["verify", "short"])
+        .expect_error(3, &["truncated"]);
+    assert!(!lab.path("hits.csv").exists());
+}
+
+#[test]
+fn datasets_are_listed_and_found_by_name() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("sets")).unwrap();
+    std::fs::copy(lab.path("points.npy"), lab.path("sets/tiny-6.npy")).unwrap();
+    std::fs::write(lab.path("sets/broken.fbin"), b"abc").unwrap();
+    std::fs::write(lab.path("sets/notes.txt"), b"abc").unwrap();
+    let run = |args: &[&str]| {
+        finish(
+            command(args)
+                .current_dir(lab.folder())
+                .env("GARLIC_DATA", lab.path("sets")),
+        )
+    };
+
+    let listed = run(&["datasets", "--json"]).expect(0).json();
+    assert_eq!(listed.len(), 2);
+    assert_eq!(listed[0]["name"], "broken");
+    assert!(listed[0]["error"].as_str().unwrap().contains("broken.fbin"));
+    assert_eq!(listed[1]["name"], "tiny-6");
+    assert_eq!(
+        (&listed[1]["points"], &listed[1]["dim"]),
+        (&POINTS.into(), &DIM.into())
+    );
+    let text = run(&["datasets"]).expect(0).stdout;
+    assert!(text.contains("tiny-6") && text.contains("300"), "{text}");
+
+    let build = ["build", "tiny-6", "-o", "tiny.garlic", "--quiet"];
+    run(&[&build, &common::QUICK[..]].concat()).expect(0);
+    assert!(lab.path("tiny.garlic").exists());
+    run(&["build", "tiny", "-o", "x"]).expect_error(3, &["did you mean `tiny-6`?"]);
+}
+
+#[test]
+fn an_absent_data_directory_is_empty_unless_it_was_named() {
+    let lab = Lab::new();
+    let ran = lab.run(&["datasets"]).expect(0);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("no data sets"), "{}", ran.stderr);
+    lab.run(&["datasets", "--dir", "missing"])
+        .expect_error(3, &["missing"]);
+}
+
+#[test]
+fn the_printed_configuration_builds() {
+    let lab = Lab::new();
+    let text = lab.run(&["config"]).expect(0).stdout;
+    assert!(
+        text.contains("# ") && text.contains("\ntau = 3.0\n"),
+        "{text}"
+    );
+    std::fs::write(lab.path("all.toml"), &text).unwrap();
+    let summary = &lab
+        .build(&["--config", "all.toml", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_eq!(
+        summary["overrides"].as_object().unwrap().len(),
+        3,
+        "{summary}"
+    );
+    lab.run(&["config", "--preset", "none"])
+        .expect_error(2, &["none", "paper"]);
+}
+
+#[test]
+fn help_and_version() {
+    let run = |args: &[&str]| finish(&mut command(args));
+    let help = run(&["--help"]).expect(0).stdout;
+    for part in [
+        "Exit codes",
+        "130",
+        "build",
+        "search",
+        "eval",
+        "inspect",
+        "verify",
+        "demo",
+        "datasets",
+        "Examples",
+    ] {
+        assert!(help.contains(part), "no `{part}` in\n{help}");
+    }
+    for name in [
+        "build", "search", "eval", "inspect", "verify", "demo", "datasets", "config",
+    ] {
+        for flag in ["--help", "-h"] {
+            let help = run(&[name, flag]).expect(0).stdout;
+            assert!(
+                help.contains("Examples:") && help.contains(&format!("garlic {name}")),
+                "{help}"
+            );
+        }
+    }
+    assert!(
+        run(&["--version"])
+            .expect(0)
+            .stdout
+            .starts_with("garlic 0.")
+    );
+    assert!(run(&[]).expect(2).stderr.contains("Usage"));
+    run(&["biuld"]).expect_error(2, &["biuld"]);
+    run(&["verify", "--nonsense", "x"]).expect_error(2, &["--nonsense"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let lab = Lab::new();
+    let program = env!("CARGO_BIN_EXE_garlic");
+    let script =
+        format!("(sleep 0.3; {program} config 2>errors; echo $? >code) | true; sleep 0.1; wait");
+    let mut shell = std::process::Command::new("sh");
+    finish(shell.args(["-c", &script]).current_dir(lab.folder())).expect(0);
+    assert_eq!(
+        std::fs::read_to_string(lab.path("code")).unwrap().trim(),
+        "0"
+    );
+    assert_eq!(std::fs::read_to_string(lab.path("errors")).unwrap(), "");
+}

@@ -1,0 +1,197 @@
+//! k-means cells with an exact scan (IVF-Flat): the partition everybody knows.
+
+use garlic_ann::{Answer, Work};
+use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres, permutation};
+use garlic_simd::l2_squared;
+
+use super::Best;
+use crate::error::{Error, Result};
+use crate::target::{Params, Target, Worker};
+
+/// Name of k-means cells in tables, plots and JSON.
+pub const KMEANS: &str = "k-means cells";
+
+/// How to build k-means cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KmeansOptions {
+    /// Number of cells; at most one a point.
+    pub cells: usize,
+    /// Lloyd steps.
+    pub iterations: usize,
+    /// Points that k-means sees.
+    pub sample: usize,
+    /// Seed of the sample and of the first centres.
+    pub seed: u64,
+}
+
+impl KmeansOptions {
+    /// `cells` cells, ten Lloyd steps over at most 256 points a cell (but at least 20,000).
+    pub fn new(cells: usize, seed: u64) -> Self {
+        Self {
+            cells,
+            iterations: 10,
+            sample: (256 * cells).max(20_000),
+            seed,
+        }
+    }
+}
+
+/// An index of k-means cells; every point belongs to its nearest centre.
+#[derive(Clone, Debug)]
+pub struct KmeansIndex {
+    centres: Matrix,
+    /// Where each cell starts in `vectors` and `ids`, and the end of the last.
+    starts: Vec<usize>,
+    vectors: Matrix,
+    ids: Vec<u32>,
+}
+
+impl KmeansIndex {
+    /// Clusters `base` on rayon's current pool.
+    pub fn build(base: Rows<'_>, options: &KmeansOptions) -> Result<Self> {
+        let parameter = |name, value: usize, rule| Error::Parameter {
+            name,
+            value: value.to_string(),
+            rule,
+        };
+        if base.is_empty() {
+            return Err(garlic_ann::Error::NoVectors.into());
+        }
+        if u32::try_from(base.len()).is_err() {
+            return Err(parameter(
+                "points",
+                base.len(),
+                "the baseline holds at most 4294967295 points",
+            ));
+        }
+        if options.cells == 0 {
+            return Err(parameter("cells", 0, "ask for at least one cell"));
+        }
+        let cells = options.cells.min(base.len());
+        let sample = options.sample.clamp(cells, base.len());
+        let gathered;
+        let seen = if sample < base.len() {
+            let mut chosen = permutation(base.len(), options.seed, SAMPLE_TASK);
+            chosen.truncate(sample);
+            chosen.sort_unstable();
+            gathered = Matrix::gather(base, &chosen);
+            gathered.as_rows()
+        } else {
+            base
+        };
+        let centres = lloyd(
+            seen,
+            kmeans_plus_plus(seen, cells, options.seed),
+            options.iterations,
+        )
+        .centres;
+        Ok(Self::from_centres(base, centres))
+    }
+
+    fn from_centres(base: Rows<'_>, centres: Matrix) -> Self {
+        let (labels, _) = nearest_centres(base, centres.as_rows());
+        let mut ids: Vec<u32> = (0..base.len() as u32).collect();
+        ids.sort_by_key(|&i| labels[i as usize]);
+        let mut starts = vec![0; centres.rows() + 1];
+        for &label in &labels {
+            starts[label as usize + 1] += 1;
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        Self {
+            vectors: Matrix::gather(base, &ids),
+            centres,
+            starts,
+            ids,
+        }
+    }
+
+    /// Points in each cell.
+    pub fn sizes(&self) -> Vec<usize> {
+        self.starts.windows(2).map(|w| w[1] - w[0]).collect()
+    }
+
+    fn search(&self, query: &[f32], params: &Params, order: &mut Vec<(u32, u32)>) -> Answer {
+        let (cells, dim) = (self.centres.rows(), self.centres.cols());
+        let probes = params.probes.unwrap_or(cells).clamp(1, cells);
+        order.clear();
+        order.extend(
+            (0..cells).map(|c| (l2_squared(self.centres.row(c), query).to_bits(), c as u32)),
+        );
+        if probes < cells {
+            order.select_nth_unstable(probes);
+            order.truncate(probes);
+        }
+        order.sort_unstable();
+        let mut best = Best::new(params.k);
+        let mut candidates = 0;
+        for &(_, cell) in order.iter() {
+            let range = self.starts[cell as usize]..self.starts[cell as usize + 1];
+            candidates += range.len() as u64;
+            for position in range {
+                best.push(
+                    l2_squared(self.vectors.row(position), query),
+                    u64::from(self.ids[position]),
+                );
+            }
+        }
+        Answer {
+            hits: best.take(),
+            work: Work {
+                cells_scored: cells as u64,
+                routing_madds: (cells * dim) as u64,
+                candidates,
+                exact_madds: candidates * dim as u64,
+                ..Work::default()
+            },
+        }
+    }
+}
+
+/// Number of the random stream that draws the sample.
+const SAMPLE_TASK: u64 = 0x6b6d;
+
+struct KmeansWorker<'a> {
+    index: &'a KmeansIndex,
+    order: Vec<(u32, u32)>,
+}
+
+impl Worker for KmeansWorker<'_> {
+    fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer> {
+        Ok(self.index.search(query, params, &mut self.order))
+    }
+}
+
+impl Target for KmeansIndex {
+    fn method(&self) -> &'static str {
+        KMEANS
+    }
+
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.centres.cols()
+    }
+
+    fn cells(&self) -> usize {
+        self.centres.rows()
+    }
+
+    fn has_bins(&self) -> bool {
+        false
+    }
+
+    fn worker(&self) -> Box<dyn Worker + '_> {
+        Box::new(KmeansWorker {
+            index: self,
+            order: Vec::with_capacity(self.centres.rows()),
+        })
+    }
+
+    fn search_batch(&self, _: Rows<'_>, _: &Params, _: usize) -> Option<Result<Vec<Answer>>> {
+        None
+    }
+}

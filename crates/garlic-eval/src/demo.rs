@@ -1,0 +1,411 @@
+//! A tour in a minute: draw a data set of known shape, index it, compare it with plain methods, write a report.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use garlic_ann::{Index, Preset, Stage};
+use garlic_linalg::{Matrix, Rows};
+use serde::Serialize;
+
+use crate::baseline::{BruteForce, KmeansIndex, KmeansOptions};
+use crate::error::{Error, Result};
+use crate::evaluate::{Options, Row, evaluate};
+use crate::plot::{Group, palette};
+use crate::report::{budget_table, index_report, shape_table};
+use crate::sweep::{Grid, mark_fronts, recall_at_budget, sweep};
+use crate::synthetic::{Stratum, Synthetic, SyntheticOptions, synthetic};
+use crate::target::{Params, Target};
+use crate::truth::Truth;
+
+/// What the demo does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DemoOptions {
+    /// Base vectors.
+    pub points: usize,
+    /// Dimension, at least 16.
+    pub dim: usize,
+    /// Queries.
+    pub queries: usize,
+    /// Seed of data and index.
+    pub seed: u64,
+    /// Threads for building and measuring.
+    pub threads: usize,
+    /// Cells to start with.
+    pub initial_cells: usize,
+    /// Training epochs.
+    pub epochs: usize,
+    /// Share of the points that training sees.
+    pub train_fraction: f64,
+    /// Further parameters of the index, by name; they come last.
+    pub settings: Vec<(String, String)>,
+    /// Folder that `report.html` is written to.
+    pub out_dir: PathBuf,
+}
+
+impl DemoOptions {
+    /// The usual demo, written to `out_dir`.
+    pub fn new(out_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            points: 100_000,
+            dim: 64,
+            queries: 1000,
+            seed: 0,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            initial_cells: 64,
+            epochs: 70,
+            train_fraction: 0.25,
+            settings: Vec::new(),
+            out_dir: out_dir.into(),
+        }
+    }
+}
+
+/// Part of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DemoStage {
+    /// Drawing the data set.
+    Draw,
+    /// True neighbours by brute force.
+    Truth,
+    /// Training the cells; one step is one epoch.
+    Train,
+    /// Assigning points, fitting frames and bins.
+    Index,
+    /// Building the k-means cells.
+    Kmeans,
+    /// Measuring; one step is one setting.
+    Measure,
+    /// Writing the report.
+    Report,
+}
+
+/// How far the demo is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemoProgress {
+    /// What is being done.
+    pub stage: DemoStage,
+    /// Steps done of this stage.
+    pub done: usize,
+    /// Steps of this stage; training may stop earlier.
+    pub total: usize,
+}
+
+/// Recall@1 of two methods at the same cost; null where a method has no setting that cheap.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Budget {
+    /// Candidates or distance equivalents.
+    pub cost: f64,
+    /// Recall@1 of the index.
+    pub garlic: Option<f64>,
+    /// Recall@1 of k-means cells.
+    pub kmeans: Option<f64>,
+}
+
+/// What a method reaches on the queries of one shape.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShapeRecall {
+    /// The shape.
+    pub stratum: Stratum,
+    /// What was measured.
+    pub row: Row,
+}
+
+/// Seconds that each part took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DemoSeconds {
+    /// Drawing the data and finding the true neighbours.
+    pub data: f64,
+    /// Building the index.
+    pub build: f64,
+    /// Building the k-means cells.
+    pub kmeans: f64,
+    /// Measuring.
+    pub measure: f64,
+    /// Everything.
+    pub total: f64,
+}
+
+/// What the demo found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DemoResult {
+    /// Every setting measured, of all methods.
+    pub rows: Vec<Row>,
+    /// Comparison at equal candidates.
+    pub by_candidates: Vec<Budget>,
+    /// Comparison at equal distance equivalents.
+    pub by_work: Vec<Budget>,
+    /// Recall by shape, at about 1,000 candidates.
+    pub by_shape: Vec<ShapeRecall>,
+    /// Cells of the index, and of the k-means baseline.
+    pub cells: usize,
+    /// Share of the points within tau of a cell.
+    pub covered: f64,
+    /// Times.
+    pub seconds: DemoSeconds,
+    /// The report.
+    pub report: PathBuf,
+}
+
+/// Costs at which the methods are compared.
+const BUDGETS: [f64; 5] = [200.0, 500.0, 1000.0, 2000.0, 5000.0];
+/// Candidates of the comparison by shape.
+const SHAPE_BUDGET: f64 = 1000.0;
+const K: usize = 10;
+
+/// Runs the demo; `progress` hears of every step.
+pub fn run(
+    options: &DemoOptions,
+    progress: &(dyn Fn(&DemoProgress) + Send + Sync),
+) -> Result<DemoResult> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.max(1))
+        .build()
+        .map_err(|e| garlic_ann::Error::Threads {
+            threads: options.threads,
+            message: e.to_string(),
+        })?;
+    let tell = |stage, done, total| progress(&DemoProgress { stage, done, total });
+    let start = Instant::now();
+
+    tell(DemoStage::Draw, 0, 1);
+    let data = synthetic(&SyntheticOptions {
+        points: options.points,
+        queries: options.queries,
+        dim: options.dim,
+        seed: options.seed,
+    })?;
+    let base = Rows::new(&data.vectors, data.dim)?;
+    let queries = Rows::new(&data.queries, data.dim)?;
+    tell(DemoStage::Draw, 1, 1);
+    tell(DemoStage::Truth, 0, 1);
+    let truth = pool.install(|| Truth::compute(base, queries, K))?;
+    tell(DemoStage::Truth, 1, 1);
+    let after_data = Instant::now();
+
+    let index = build(options, base, &tell)?;
+    let after_build = Instant::now();
+
+    tell(DemoStage::Kmeans, 0, 1);
+    let kmeans = pool
+        .install(|| KmeansIndex::build(base, &KmeansOptions::new(index.cells(), options.seed)))?;
+    tell(DemoStage::Kmeans, 1, 1);
+    let after_kmeans = Instant::now();
+
+    let (rows, by_shape) = measure(options, &index, &kmeans, base, &data, &truth, &tell)?;
+    let after_measure = Instant::now();
+
+    let mut result = DemoResult {
+        by_candidates: compare(&rows, |r| r.candidates),
+        by_work: compare(&rows, |r| r.distance_equivalents),
+        rows,
+        by_shape,
+        cells: index.cells(),
+        covered: index.coverage().share,
+        seconds: DemoSeconds {
+            data: (after_data - start).as_secs_f64(),
+            build: (after_build - after_data).as_secs_f64(),
+            kmeans: (after_kmeans - after_build).as_secs_f64(),
+            measure: (after_measure - after_kmeans).as_secs_f64(),
+            total: 0.0,
+        },
+        report: options.out_dir.join("report.html"),
+    };
+    tell(DemoStage::Report, 0, 1);
+    write_report(&result, &index, base, &data)?;
+    tell(DemoStage::Report, 1, 1);
+    result.seconds.total = start.elapsed().as_secs_f64();
+    Ok(result)
+}
+
+fn build(
+    options: &DemoOptions,
+    base: Rows<'_>,
+    tell: &(impl Fn(DemoStage, usize, usize) + Send + Sync),
+) -> Result<Index> {
+    let mut builder = Index::builder()
+        .preset(Preset::Paper)
+        .seed(options.seed)
+        .threads(options.threads.max(1))
+        .train_fraction(options.train_fraction)
+        .set(
+            "initial_cells",
+            &options.initial_cells.min(options.points).to_string(),
+        )?
+        .set("epochs", &options.epochs.to_string())?
+        .progress(move |p| match p.stage {
+            Stage::Train => tell(DemoStage::Train, p.done, p.total),
+            Stage::Prepare => tell(DemoStage::Train, 0, options.epochs),
+            _ => tell(DemoStage::Index, p.done, p.total),
+        });
+    for (key, value) in &options.settings {
+        builder = builder.set(key, value)?;
+    }
+    Ok(builder.build(base)?)
+}
+
+fn measure(
+    options: &DemoOptions,
+    index: &Index,
+    kmeans: &KmeansIndex,
+    base: Rows<'_>,
+    data: &Synthetic,
+    truth: &Truth,
+    tell: &impl Fn(DemoStage, usize, usize),
+) -> Result<(Vec<Row>, Vec<ShapeRecall>)> {
+    let queries = Rows::new(&data.queries, data.dim)?;
+    let how = Options {
+        threads: options.threads.max(1),
+        batch: false,
+    };
+    let own = Grid {
+        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 32],
+        bins: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+    };
+    let plain = Grid {
+        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64],
+        bins: vec![],
+    };
+    let total = own.settings(index, K).len() + plain.settings(kmeans, K).len() + 1;
+    let mut rows = sweep(index, queries, truth, K, &own, &how, &mut |done, _| {
+        tell(DemoStage::Measure, done, total)
+    })?;
+    let before = rows.len();
+    rows.extend(sweep(
+        kmeans,
+        queries,
+        truth,
+        K,
+        &plain,
+        &how,
+        &mut |done, _| {
+            tell(DemoStage::Measure, before + done, total);
+        },
+    )?);
+    let brute = BruteForce::new(base);
+    let params = Params {
+        k: K,
+        probes: None,
+        bins: None,
+    };
+    let mut row = evaluate(&brute, queries, truth, &params, &how)?;
+    mark_fronts(std::slice::from_mut(&mut row));
+    rows.push(row);
+    tell(DemoStage::Measure, total, total);
+
+    let mut by_shape = Vec::new();
+    for stratum in Stratum::ALL {
+        let chosen: Vec<u32> = (0..queries.len() as u32)
+            .filter(|&i| data.query_strata[i as usize] == stratum)
+            .collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let part = Matrix::gather(queries, &chosen);
+        let part_truth = truth.select(&chosen);
+        let targets: [&dyn Target; 2] = [index, kmeans];
+        for target in targets {
+            if let Some(params) = nearest_setting(&rows, target.method(), SHAPE_BUDGET) {
+                let row = evaluate(target, part.as_rows(), &part_truth, &params, &how)?;
+                by_shape.push(ShapeRecall { stratum, row });
+            }
+        }
+    }
+    Ok((rows, by_shape))
+}
+
+/// The setting on a method's front whose candidates are nearest to `budget`, in the logarithm.
+fn nearest_setting(rows: &[Row], method: &str, budget: f64) -> Option<Params> {
+    let off = |r: &Row| (r.candidates.max(1.0) / budget).ln().abs();
+    rows.iter()
+        .filter(|r| r.method == method && r.front)
+        .min_by(|a, b| off(a).total_cmp(&off(b)))
+        .map(|r| r.params)
+}
+
+fn compare(rows: &[Row], cost: fn(&Row) -> f64) -> Vec<Budget> {
+    let points = |method: &str| -> Vec<(f64, f64)> {
+        rows.iter()
+            .filter(|r| r.method == method)
+            .map(|r| (cost(r), r.recall_at_1))
+            .collect()
+    };
+    let (garlic, kmeans) = (
+        points(crate::target::GARLIC),
+        points(crate::baseline::KMEANS),
+    );
+    BUDGETS
+        .into_iter()
+        .map(|cost| Budget {
+            cost,
+            garlic: recall_at_budget(&garlic, cost),
+            kmeans: recall_at_budget(&kmeans, cost),
+        })
+        .collect()
+}
+
+/// Colour of each shape in the picture of the cells.
+fn groups() -> Vec<Group> {
+    let colours = [palette::GREEN, palette::ORANGE, palette::PURPLE];
+    Stratum::ALL
+        .into_iter()
+        .zip(colours)
+        .map(|(stratum, colour)| Group {
+            name: stratum.name().into(),
+            colour: colour.into(),
+        })
+        .collect()
+}
+
+fn write_report(
+    result: &DemoResult,
+    index: &Index,
+    base: Rows<'_>,
+    data: &Synthetic,
+) -> Result<(), Error> {
+    let group_of: Vec<usize> = data.strata.iter().map(|s| *s as usize).collect();
+    let [needles, pancakes, balls] = data.clusters;
+    let facts = vec![
+        (
+            "Data".into(),
+            format!(
+                "synthetic, {needles} needles (1-2 dimensions), {pancakes} pancakes (5-10), {balls} balls (all {})",
+                data.dim
+            ),
+        ),
+        (
+            "Queries".into(),
+            format!(
+                "{} from the same mixture, {K} neighbours each",
+                data.query_strata.len()
+            ),
+        ),
+        (
+            "Build time".into(),
+            format!(
+                "garlic {:.1} s, k-means cells {:.1} s",
+                result.seconds.build, result.seconds.kmeans
+            ),
+        ),
+    ];
+    let mut report = index_report(
+        "GARLIC demo",
+        facts,
+        index,
+        &result.rows,
+        Some((base, groups(), Some(&group_of))),
+    );
+    report.intro.push(
+        "A data set of known shape was drawn, indexed by learned Gaussian cells, and searched. The same queries were \
+         answered by k-means cells (the same number of cells, all points of a probed cell scanned) and by brute force. \
+         Recall@1 is the share of queries whose true nearest neighbour was found."
+            .into(),
+    );
+    let compared = [
+        budget_table("Equal candidates", "candidates", &result.by_candidates),
+        budget_table("Equal work", "distance equivalents", &result.by_work),
+        shape_table(&result.by_shape),
+    ];
+    report.tables.splice(0..0, compared);
+    report.write(&result.report)
+}

@@ -1,0 +1,41 @@
+//! Small charts as SVG text: dark on white, colours that colour-blind readers can tell apart, no scripts.
+
+mod axis;
+mod chart;
+mod ellipses;
+pub(crate) mod svg;
+
+pub use axis::Axis;
+pub use chart::{Chart, Mark, Series};
+pub use ellipses::{CellView, Ellipse, Group};
+
+use crate::baseline::{BRUTE_FORCE, KMEANS};
+use crate::target::GARLIC;
+
+/// The Okabe-Ito palette without its yellow, which is too light on white.
+pub mod palette {
+    /// Black.
+    pub const BLACK: &str = "#000000";
+    /// Blue.
+    pub const BLUE: &str = "#0072B2";
+    /// Vermillion.
+    pub const VERMILLION: &str = "#D55E00";
+    /// Bluish green.
+    pub const GREEN: &str = "#009E73";
+    /// Orange.
+    pub const ORANGE: &str = "#E69F00";
+    /// Reddish purple.
+    pub const PURPLE: &str = "#CC79A7";
+    /// Sky blue.
+    pub const SKY: &str = "#56B4E9";
+}
+
+/// The colour of a method, the same in every plot; grey for one that is not known.
+pub fn method_colour(method: &str) -> &'static str {
+    match method {
+        GARLIC => palette::BLUE,
+        KMEANS => palette::VERMILLION,
+        BRUTE_FORCE => palette::BLACK,
+        _ => "#666666",
+    }
+}

@@ -1,0 +1,126 @@
+//! Reports: one HTML file with its drawings inside, no scripts, nothing loaded from elsewhere.
+
+mod figures;
+mod html;
+mod tables;
+
+pub use figures::{Cost, cell_size_figure, cells_figure, recall_figure, training_figure};
+pub use html::{Figure, Report, Table};
+pub use tables::{budget_table, results_tables, shape_table};
+
+use garlic_ann::Index;
+use garlic_linalg::Rows;
+
+use crate::evaluate::Row;
+use crate::plot::Group;
+
+/// The report of one index measured by a sweep, with whatever baselines are among the rows.
+///
+/// `base` are the indexed vectors, for the picture of the cells, with their groups and each row's group.
+pub fn index_report(
+    title: &str,
+    facts: Vec<(String, String)>,
+    index: &Index,
+    rows: &[Row],
+    base: Option<(Rows<'_>, Vec<Group>, Option<&[usize]>)>,
+) -> Report {
+    let mut report = Report::new(title);
+    report.facts = facts;
+    report.facts.extend(index_facts(index));
+    report.facts.extend(machine_facts());
+    report.tables = results_tables(rows);
+    report.figures.push(recall_figure(rows, Cost::Candidates));
+    report.figures.push(recall_figure(rows, Cost::Work));
+    report.figures.push(training_figure(index.history()));
+    report.figures.push(cell_size_figure(index));
+    if let Some((base, groups, group_of)) = base {
+        report
+            .figures
+            .push(cells_figure(index, base, groups, group_of));
+    }
+    report
+}
+
+/// What an index is, in words and numbers.
+fn index_facts(index: &Index) -> Vec<(String, String)> {
+    let config = index.config();
+    let coverage = index.coverage();
+    vec![
+        (
+            "Vectors".into(),
+            format!("{} of dimension {}", index.len(), index.dim()),
+        ),
+        (
+            "Cells".into(),
+            format!("{} (started with {})", index.cells(), config.initial_cells),
+        ),
+        (
+            "Covered".into(),
+            format!(
+                "{:.1} % of the points lie within radius {} of a cell; a point belongs to {:.2} cells on average",
+                100.0 * coverage.share,
+                config.tau,
+                coverage.mean
+            ),
+        ),
+        (
+            "Training".into(),
+            format!(
+                "{} epochs over {} points, batches of {}, seed {}",
+                index.history().epochs.len(),
+                index.history().points,
+                config.batch,
+                config.seed
+            ),
+        ),
+        (
+            "Bins".into(),
+            format!(
+                "rank {}, {} radial and {} angular steps",
+                config.rank, config.radial_steps, config.angular_steps
+            ),
+        ),
+    ]
+}
+
+/// What the numbers were measured on.
+fn machine_facts() -> Vec<(String, String)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let features = cpu_features().join(" ");
+    let machine = format!(
+        "{cores} cores, {} {}{}{features}",
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        if features.is_empty() { "" } else { ", " },
+    );
+    let program = format!(
+        "garlic {}{}",
+        env!("CARGO_PKG_VERSION"),
+        if cfg!(debug_assertions) {
+            ", built without full optimisation: times mean little"
+        } else {
+            ""
+        }
+    );
+    vec![("Machine".into(), machine), ("Program".into(), program)]
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpu_features() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    if std::arch::is_x86_feature_detected!("avx2") {
+        found.push("avx2");
+    }
+    if std::arch::is_x86_feature_detected!("fma") {
+        found.push("fma");
+    }
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        found.push("avx512f");
+    }
+    found
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_features() -> Vec<&'static str> {
+    Vec::new()
+}

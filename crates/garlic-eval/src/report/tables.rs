@@ -1,0 +1,145 @@
+//! Results as tables.
+
+use super::Table;
+use crate::demo::{Budget, ShapeRecall};
+use crate::evaluate::Row;
+use crate::plot::svg::thousands;
+
+/// The rows worth having, and a folded table of all of them.
+pub fn results_tables(rows: &[Row]) -> Vec<Table> {
+    let best: Vec<&Row> = rows.iter().filter(|r| r.front || r.front_work).collect();
+    let mut tables = vec![Table {
+        title: "Results".into(),
+        text: "Settings on a front: no other setting of the same method reaches their recall@1 with fewer candidates \
+               (c) or with fewer distance equivalents (w). Candidates are the distinct points whose exact distance was \
+               computed. Distance equivalents count every multiply-add of a query, choosing cells and ordering bins \
+               included, in units of one exact distance. QPS is for single queries, one after the other on each thread."
+            .into(),
+        ..rows_table(&best)
+    }];
+    if best.len() < rows.len() {
+        tables.push(Table {
+            title: format!("All {} settings measured", rows.len()),
+            folded: true,
+            ..rows_table(&rows.iter().collect::<Vec<_>>())
+        });
+    }
+    tables
+}
+
+fn rows_table(rows: &[&Row]) -> Table {
+    let batch = rows.iter().any(|r| r.qps_batch.is_some());
+    let mut header = vec![
+        "method",
+        "cells",
+        "setting",
+        "recall@1",
+        "recall@10",
+        "candidates",
+        "distance equivalents",
+        "QPS",
+        "p50 µs",
+        "p99 µs",
+    ];
+    if batch {
+        header.push("batch QPS");
+    }
+    header.push("front");
+    let cells = |r: &&Row| {
+        let mut cells = vec![
+            r.method.clone(),
+            if r.cells > 0 {
+                r.cells.to_string()
+            } else {
+                "-".into()
+            },
+            r.params.label(),
+            format!("{:.4}", r.recall_at_1),
+            share(r.recall_at_10),
+            thousands(r.candidates),
+            thousands(r.distance_equivalents),
+            thousands(r.qps),
+            thousands(r.p50_us),
+            thousands(r.p99_us),
+        ];
+        if batch {
+            cells.push(r.qps_batch.map_or("-".into(), thousands));
+        }
+        cells.push(match (r.front, r.front_work) {
+            (true, true) => "c w".into(),
+            (true, false) => "c".into(),
+            (false, true) => "w".into(),
+            (false, false) => String::new(),
+        });
+        cells
+    };
+    Table {
+        header: header.into_iter().map(str::to_owned).collect(),
+        rows: rows.iter().map(cells).collect(),
+        left: 1,
+        ..Table::default()
+    }
+}
+
+/// Recall of two methods at the same budgets.
+pub fn budget_table(title: &str, unit: &str, budgets: &[Budget]) -> Table {
+    Table {
+        title: title.into(),
+        text: format!(
+            "Recall@1 at equal {unit}, read off each method's front (interpolated between neighbouring settings). A dash \
+             means that the method has no setting that cheap."
+        ),
+        header: vec![
+            unit.into(),
+            "garlic".into(),
+            "k-means cells".into(),
+            "difference".into(),
+        ],
+        rows: budgets
+            .iter()
+            .map(|b| {
+                let difference = b
+                    .garlic
+                    .zip(b.kmeans)
+                    .map_or("-".into(), |(g, k)| format!("{:+.4}", g - k));
+                vec![
+                    thousands(b.cost),
+                    share(b.garlic),
+                    share(b.kmeans),
+                    difference,
+                ]
+            })
+            .collect(),
+        ..Table::default()
+    }
+}
+
+/// Recall by shape of cluster.
+pub fn shape_table(shapes: &[ShapeRecall]) -> Table {
+    Table {
+        title: "Recall by shape".into(),
+        text: "The same queries divided by the shape of the cluster they were drawn from, each method at its setting \
+               whose average over all queries is closest to 1,000 candidates."
+            .into(),
+        header: ["shape", "method", "queries", "recall@1", "recall@10", "candidates"].map(str::to_owned).into(),
+        rows: shapes
+            .iter()
+            .map(|s| {
+                vec![
+                    s.stratum.name().into(),
+                    s.row.method.clone(),
+                    s.row.queries.to_string(),
+                    format!("{:.4}", s.row.recall_at_1),
+                    share(s.row.recall_at_10),
+                    thousands(s.row.candidates),
+                ]
+            })
+            .collect(),
+        left: 2,
+        ..Table::default()
+    }
+}
+
+fn share(value: Option<f64>) -> String {
+    value.map_or("-".into(), |v| format!("{v:.4}"))
+}

@@ -1,0 +1,120 @@
+//! A tiny index measured, compared and reported.
+
+use std::sync::Mutex;
+
+use garlic_ann::{Index, Preset};
+use garlic_eval::demo::{self, DemoOptions, DemoStage};
+use garlic_eval::report::index_report;
+use garlic_eval::synthetic::{SyntheticOptions, synthetic};
+use garlic_eval::{Grid, Options, Truth, sweep};
+use garlic_linalg::Rows;
+
+#[test]
+fn a_sweep_over_an_index() {
+    let options = SyntheticOptions {
+        points: 2000,
+        queries: 40,
+        dim: 16,
+        seed: 5,
+    };
+    let data = synthetic(&options).unwrap();
+    let (base, queries) = (
+        Rows::new(&data.vectors, 16).unwrap(),
+        Rows::new(&data.queries, 16).unwrap(),
+    );
+    let index = Index::builder()
+        .preset(Preset::Paper)
+        .set("initial_cells", "12")
+        .unwrap()
+        .set("epochs", "5")
+        .unwrap()
+        .threads(1)
+        .build(base)
+        .unwrap();
+    let truth = Truth::compute(base, queries, 10).unwrap();
+    let grid = Grid {
+        probes: vec![1, 4, index.cells(), index.cells() + 1],
+        bins: vec![0.3, 1.0],
+    };
+    let how = Options {
+        threads: 2,
+        batch: true,
+    };
+    let rows = sweep(&index, queries, &truth, 10, &grid, &how, &mut |_, _| {}).unwrap();
+    assert_eq!(rows.len(), 6);
+    let exhaustive = &rows[5];
+    assert_eq!(
+        (exhaustive.recall_at_1, exhaustive.recall_at_10),
+        (1.0, Some(1.0))
+    );
+    assert_eq!(exhaustive.candidates, 2000.0);
+    for row in &rows {
+        let w = &row.work;
+        let parts = w.rotation + w.routing + w.projection + w.ordering + w.exact;
+        assert!(
+            (parts - row.distance_equivalents).abs() < 1e-6 * parts,
+            "{row:?}"
+        );
+        assert!(row.distance_equivalents > row.candidates && row.qps_batch.is_some());
+    }
+    assert!(rows[0].candidates < rows[1].candidates && rows[0].recall_at_1 <= rows[1].recall_at_1);
+
+    let html = index_report("tiny", vec![], &index, &rows, Some((base, vec![], None))).html();
+    for row in &rows {
+        assert!(html.contains(&row.params.label()), "{}", row.params.label());
+        assert!(html.contains(&format!("{:.4}", row.recall_at_1)));
+    }
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    assert!(html.matches("<svg").count() >= 7);
+    assert!(!html.contains("NaN") && !html.contains("<script") && !html.contains("src="));
+}
+
+#[test]
+fn the_demo_runs_and_repeats_itself() {
+    let run = |threads: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DemoOptions {
+            points: 2500,
+            dim: 16,
+            queries: 60,
+            initial_cells: 10,
+            epochs: 4,
+            train_fraction: 0.5,
+            threads,
+            ..DemoOptions::new(folder.path().join("out"))
+        };
+        let stages = Mutex::new(Vec::new());
+        let result = demo::run(&options, &|p| stages.lock().unwrap().push(p.stage)).unwrap();
+        let html = std::fs::read_to_string(&result.report).unwrap();
+        let stages = stages.into_inner().unwrap();
+        for stage in [
+            DemoStage::Draw,
+            DemoStage::Truth,
+            DemoStage::Kmeans,
+            DemoStage::Measure,
+            DemoStage::Report,
+        ] {
+            assert!(stages.contains(&stage), "{stage:?}");
+        }
+        for row in &result.rows {
+            assert!(html.contains(&row.params.label()) && html.contains(&row.method));
+        }
+        result
+    };
+    let (a, b) = (run(1), run(2));
+    assert_eq!(a.by_candidates, b.by_candidates);
+    assert_eq!(a.by_work, b.by_work);
+    let found = |r: &garlic_eval::demo::DemoResult| -> Vec<(String, f64, f64)> {
+        r.rows
+            .iter()
+            .map(|r| (r.method.clone(), r.candidates, r.recall_at_1))
+            .collect()
+    };
+    assert_eq!(found(&a), found(&b));
+    let methods: Vec<&str> = a.rows.iter().map(|r| r.method.as_str()).collect();
+    for method in ["garlic", "k-means cells", "brute force"] {
+        assert!(methods.contains(&method));
+    }
+    assert_eq!(a.by_candidates.len(), 5);
+    assert!(a.by_shape.len() >= 4);
+}

@@ -1,0 +1,7 @@
+//! Every function against the plain loops of `reference`, and the promises that cut across them.
+
+mod clustering;
+mod decompositions;
+mod matrices;
+mod products;
+mod threads;

@@ -1,0 +1,181 @@
+//! 256-bit kernels (AVX2 and FMA).
+
+use std::arch::x86_64::*;
+
+use crate::{LANES, MAX_PREFIX};
+
+/// Sums the eight lanes in a fixed order.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn sum(v: __m256) -> f32 {
+    let half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+    let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    _mm_cvtss_f32(_mm_add_ss(quarter, _mm_shuffle_ps::<1>(quarter, quarter)))
+}
+
+macro_rules! reduction {
+    ($name:ident, $a:ident, $b:ident, $step:expr, $tail:expr) => {
+        /// Requires `a.len() == b.len()` (checked by the caller).
+        #[target_feature(enable = "avx2,fma")]
+        pub(crate) unsafe fn $name(a: &[f32], b: &[f32]) -> f32 {
+            let n = a.len();
+            let mut sums = [_mm256_setzero_ps(); 4];
+            let mut i = 0;
+            while i + 32 <= n {
+                for (p, s) in sums.iter_mut().enumerate() {
+                    // SAFETY: i + 8 p + 8 <= i + 32 <= n, the length of both slices.
+                    let ($a, $b) = unsafe {
+                        (
+                            _mm256_loadu_ps(a.as_ptr().add(i + 8 * p)),
+                            _mm256_loadu_ps(b.as_ptr().add(i + 8 * p)),
+                        )
+                    };
+                    *s = $step($a, $b, *s);
+                }
+                i += 32;
+            }
+            while i + 8 <= n {
+                // SAFETY: i + 8 <= n, the length of both slices.
+                let ($a, $b) = unsafe {
+                    (
+                        _mm256_loadu_ps(a.as_ptr().add(i)),
+                        _mm256_loadu_ps(b.as_ptr().add(i)),
+                    )
+                };
+                sums[0] = $step($a, $b, sums[0]);
+                i += 8;
+            }
+            let total = _mm256_add_ps(
+                _mm256_add_ps(sums[0], sums[1]),
+                _mm256_add_ps(sums[2], sums[3]),
+            );
+            let rest: f32 = a[i..].iter().zip(&b[i..]).map(|(x, y)| $tail(x, y)).sum();
+            sum(total) + rest
+        }
+    };
+}
+
+reduction!(
+    l2_squared,
+    x,
+    y,
+    |x, y, s| {
+        let d = _mm256_sub_ps(x, y);
+        _mm256_fmadd_ps(d, d, s)
+    },
+    |x: &f32, y: &f32| (x - y) * (x - y)
+);
+reduction!(
+    dot,
+    x,
+    y,
+    |x, y, s| _mm256_fmadd_ps(x, y, s),
+    |x: &f32, y: &f32| x * y
+);
+
+/// Rows handled together: eight accumulators of two halves fit the registers with room for operands.
+const BLOCK: usize = 4;
+
+/// Requires the lengths that `crate::solve_rows` asserts.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) unsafe fn solve_rows(
+    l: &[f32],
+    from: usize,
+    to: usize,
+    residual: &[f32],
+    y: &mut [f32],
+    sums: &mut [f32; LANES],
+) {
+    let row = |i: usize| l[i * (i + 1) / 2..].as_ptr();
+    let solution = y.as_mut_ptr();
+    // SAFETY: `sums` has 16 values.
+    let mut total = unsafe {
+        [
+            _mm256_loadu_ps(sums.as_ptr()),
+            _mm256_loadu_ps(sums.as_ptr().add(8)),
+        ]
+    };
+    let mut first = from;
+    while first < to {
+        let count = BLOCK.min(to - first);
+        let mut acc = [[_mm256_setzero_ps(); 2]; BLOCK];
+        let mut rows = [l.as_ptr(); BLOCK];
+        for b in 0..count {
+            rows[b] = row(first + b);
+            // SAFETY: row first + b - from < to - from of `residual`.
+            unsafe {
+                let r = residual.as_ptr().add((first + b - from) * LANES);
+                acc[b] = [_mm256_loadu_ps(r), _mm256_loadu_ps(r.add(8))];
+            }
+        }
+        for b in count..BLOCK {
+            // Unused rows repeat a valid one: their results are dropped.
+            rows[b] = rows[0];
+        }
+        for j in 0..first {
+            // SAFETY: j < first <= every row's length; row j of `y` lies below row `to`.
+            unsafe {
+                let s = solution.add(j * LANES);
+                let (low, high) = (_mm256_loadu_ps(s), _mm256_loadu_ps(s.add(8)));
+                for b in 0..BLOCK {
+                    let factor = _mm256_broadcast_ss(&*rows[b].add(j));
+                    acc[b][0] = _mm256_fnmadd_ps(factor, low, acc[b][0]);
+                    acc[b][1] = _mm256_fnmadd_ps(factor, high, acc[b][1]);
+                }
+            }
+        }
+        for b in 0..count {
+            let (done, open) = acc.split_at_mut(b);
+            let current = &mut open[0];
+            // SAFETY: row first + b has first + b + 1 values; row first + b of `y` lies below row `to`.
+            unsafe {
+                for (e, earlier) in done.iter().enumerate() {
+                    let factor = _mm256_broadcast_ss(&*rows[b].add(first + e));
+                    current[0] = _mm256_fnmadd_ps(factor, earlier[0], current[0]);
+                    current[1] = _mm256_fnmadd_ps(factor, earlier[1], current[1]);
+                }
+                let inverse = _mm256_set1_ps(1.0 / *rows[b].add(first + b));
+                let s = solution.add((first + b) * LANES);
+                for h in 0..2 {
+                    current[h] = _mm256_mul_ps(current[h], inverse);
+                    _mm256_storeu_ps(s.add(8 * h), current[h]);
+                    total[h] = _mm256_fmadd_ps(current[h], current[h], total[h]);
+                }
+            }
+        }
+        first += count;
+    }
+    // SAFETY: `sums` has 16 values.
+    unsafe {
+        _mm256_storeu_ps(sums.as_mut_ptr(), total[0]);
+        _mm256_storeu_ps(sums.as_mut_ptr().add(8), total[1]);
+    }
+}
+
+/// Requires the lengths that `crate::prefix_norms` asserts.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; LANES] {
+    let mut out = [0.0f32; LANES];
+    for half in [0, 8] {
+        let mut centred = [_mm256_setzero_ps(); MAX_PREFIX];
+        let mut total = _mm256_setzero_ps();
+        let mut entry = half;
+        for (i, value) in x.iter().enumerate() {
+            // SAFETY: `means` has x.len() rows of 16 values and half + 8 <= 16.
+            let mean = unsafe { _mm256_loadu_ps(means.as_ptr().add(i * LANES + half)) };
+            centred[i] = _mm256_sub_ps(_mm256_set1_ps(*value), mean);
+            let mut parts = [_mm256_setzero_ps(); 2];
+            for (j, earlier) in centred[..=i].iter().enumerate() {
+                // SAFETY: the loops read entries in packed order, below m (m + 1) / 2.
+                let factor = unsafe { _mm256_loadu_ps(w.as_ptr().add(entry)) };
+                parts[j % 2] = _mm256_fmadd_ps(factor, *earlier, parts[j % 2]);
+                entry += LANES;
+            }
+            let y = _mm256_add_ps(parts[0], parts[1]);
+            total = _mm256_fmadd_ps(y, y, total);
+        }
+        // SAFETY: half + 8 <= 16.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr().add(half), total) };
+    }
+    out
+}

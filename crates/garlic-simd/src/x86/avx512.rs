@@ -1,0 +1,155 @@
+//! 512-bit kernels (AVX-512F).
+
+use std::arch::x86_64::*;
+
+use crate::{LANES, MAX_PREFIX};
+
+/// Mask of the first `n` lanes, `n` < 16.
+#[inline]
+fn tail_mask(n: usize) -> __mmask16 {
+    (1u16 << n) - 1
+}
+
+macro_rules! reduction {
+    ($name:ident, $step:expr) => {
+        /// Requires `a.len() == b.len()` (checked by the caller).
+        #[target_feature(enable = "avx512f")]
+        pub(crate) unsafe fn $name(a: &[f32], b: &[f32]) -> f32 {
+            let n = a.len();
+            let (pa, pb) = (a.as_ptr(), b.as_ptr());
+            let mut sums = [_mm512_setzero_ps(); 4];
+            let mut i = 0;
+            while i + 64 <= n {
+                for (p, s) in sums.iter_mut().enumerate() {
+                    // SAFETY: i + 16 p + 16 <= i + 64 <= n, the length of both slices.
+                    let (x, y) = unsafe {
+                        (
+                            _mm512_loadu_ps(pa.add(i + 16 * p)),
+                            _mm512_loadu_ps(pb.add(i + 16 * p)),
+                        )
+                    };
+                    *s = $step(x, y, *s);
+                }
+                i += 64;
+            }
+            while i + 16 <= n {
+                // SAFETY: i + 16 <= n, the length of both slices.
+                let (x, y) = unsafe { (_mm512_loadu_ps(pa.add(i)), _mm512_loadu_ps(pb.add(i))) };
+                sums[0] = $step(x, y, sums[0]);
+                i += 16;
+            }
+            if i < n {
+                let mask = tail_mask(n - i);
+                // SAFETY: the mask keeps the load below n; masked lanes are not touched.
+                let (x, y) = unsafe {
+                    (
+                        _mm512_maskz_loadu_ps(mask, pa.add(i)),
+                        _mm512_maskz_loadu_ps(mask, pb.add(i)),
+                    )
+                };
+                sums[1] = $step(x, y, sums[1]);
+            }
+            let total = _mm512_add_ps(
+                _mm512_add_ps(sums[0], sums[1]),
+                _mm512_add_ps(sums[2], sums[3]),
+            );
+            _mm512_reduce_add_ps(total)
+        }
+    };
+}
+
+reduction!(l2_squared, |x, y, s| {
+    let d = _mm512_sub_ps(x, y);
+    _mm512_fmadd_ps(d, d, s)
+});
+reduction!(dot, |x, y, s| _mm512_fmadd_ps(x, y, s));
+
+/// Rows handled together: enough independent sums to hide the latency of a multiply-add.
+const BLOCK: usize = 8;
+
+/// Requires the lengths that `crate::solve_rows` asserts.
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn solve_rows(
+    l: &[f32],
+    from: usize,
+    to: usize,
+    residual: &[f32],
+    y: &mut [f32],
+    sums: &mut [f32; LANES],
+) {
+    let row = |i: usize| l[i * (i + 1) / 2..].as_ptr();
+    let solution = y.as_mut_ptr();
+    // SAFETY: `sums` has 16 values.
+    let mut total = unsafe { _mm512_loadu_ps(sums.as_ptr()) };
+    let mut first = from;
+    while first < to {
+        let count = BLOCK.min(to - first);
+        let mut acc = [_mm512_setzero_ps(); BLOCK];
+        let mut rows = [l.as_ptr(); BLOCK];
+        for b in 0..count {
+            rows[b] = row(first + b);
+            // SAFETY: row first + b - from < to - from of `residual`.
+            acc[b] = unsafe { _mm512_loadu_ps(residual.as_ptr().add((first + b - from) * LANES)) };
+        }
+        for b in count..BLOCK {
+            // Unused rows repeat a valid one: their results are dropped.
+            rows[b] = rows[0];
+        }
+        for j in 0..first {
+            // SAFETY: j < first <= every row's length; row j of `y` lies below row `to`.
+            unsafe {
+                let s = _mm512_loadu_ps(solution.add(j * LANES));
+                for b in 0..BLOCK {
+                    acc[b] = _mm512_fnmadd_ps(_mm512_set1_ps(*rows[b].add(j)), s, acc[b]);
+                }
+            }
+        }
+        for b in 0..count {
+            let (done, open) = acc.split_at_mut(b);
+            let current = &mut open[0];
+            // SAFETY: row first + b has first + b + 1 values; row first + b of `y` lies below row `to`.
+            unsafe {
+                for (e, earlier) in done.iter().enumerate() {
+                    let factor = _mm512_set1_ps(*rows[b].add(first + e));
+                    *current = _mm512_fnmadd_ps(factor, *earlier, *current);
+                }
+                *current = _mm512_mul_ps(*current, _mm512_set1_ps(1.0 / *rows[b].add(first + b)));
+                _mm512_storeu_ps(solution.add((first + b) * LANES), *current);
+            }
+            total = _mm512_fmadd_ps(*current, *current, total);
+        }
+        first += count;
+    }
+    // SAFETY: `sums` has 16 values.
+    unsafe { _mm512_storeu_ps(sums.as_mut_ptr(), total) };
+}
+
+/// Requires the lengths that `crate::prefix_norms` asserts.
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; LANES] {
+    let mut centred = [_mm512_setzero_ps(); MAX_PREFIX];
+    let mut total = _mm512_setzero_ps();
+    let mut entry = w.as_ptr();
+    for (i, value) in x.iter().enumerate() {
+        // SAFETY: `means` has x.len() rows of 16 values.
+        let mean = unsafe { _mm512_loadu_ps(means.as_ptr().add(i * LANES)) };
+        centred[i] = _mm512_sub_ps(_mm512_set1_ps(*value), mean);
+        let mut parts = [_mm512_setzero_ps(); 4];
+        for (j, earlier) in centred[..=i].iter().enumerate() {
+            // SAFETY: the loops read entries in packed order, below m (m + 1) / 2.
+            unsafe {
+                parts[j % 4] = _mm512_fmadd_ps(_mm512_loadu_ps(entry), *earlier, parts[j % 4]);
+                entry = entry.add(LANES);
+            }
+        }
+        let y = _mm512_add_ps(
+            _mm512_add_ps(parts[0], parts[1]),
+            _mm512_add_ps(parts[2], parts[3]),
+        );
+        total = _mm512_fmadd_ps(y, y, total);
+    }
+    let mut out = [0.0f32; LANES];
+    // SAFETY: `out` has 16 values.
+    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), total) };
+    out
+}
