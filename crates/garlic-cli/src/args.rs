@@ -31,8 +31,8 @@ Examples:
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          look up neighbours
 
 Data:
-  .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked up in the data
-  directory: $GARLIC_DATA, else ~/.cache/garlic/datasets; `garlic datasets` lists it.
+  .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked
+  up in the data directory: $GARLIC_DATA, else ~/.cache/garlic/datasets. `garlic datasets` lists it.
 
 Exit codes:
     0   done

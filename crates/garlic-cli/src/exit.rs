@@ -30,25 +30,25 @@ pub(crate) struct Fault {
 impl Fault {
     /// The user asked for something that cannot be.
     pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Code::Usage, message)
+        Self::error(Code::Usage, message)
     }
 
     /// The data or the index is not what it should be.
     pub(crate) fn input(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Code::BadInput, message)
+        Self::error(Code::BadInput, message)
     }
 
     /// The result could not be produced or written.
     pub(crate) fn failed(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Code::Failed, message)
+        Self::error(Code::Failed, message)
     }
 
     /// Ctrl-C was pressed.
     pub(crate) fn cancelled() -> anyhow::Error {
-        Self::new(Code::Cancelled, "cancelled; nothing was written")
+        Self::error(Code::Cancelled, "cancelled; nothing was written")
     }
 
-    fn new(code: Code, message: impl Into<String>) -> anyhow::Error {
+    fn error(code: Code, message: impl Into<String>) -> anyhow::Error {
         Self {
             code,
             message: message.into(),
@@ -75,19 +75,38 @@ pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         let text = error.render().to_string();
-        // Help that was not asked for does not start with `error:`.
-        let prefix = if text.starts_with("error:") {
-            "garlic: "
-        } else {
-            ""
-        };
-        eprint!("{prefix}{text}");
+        match text.strip_prefix("error: ") {
+            Some(message) => eprintln!("garlic: error: {}", usage_line(message)),
+            // Help that was not asked for, because there was no command at all.
+            None => eprint!("{text}"),
+        }
         return ExitCode::from(Code::Usage as u8);
     }
     match error.print() {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => finish(Err(stdout_error(e))),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// The parser's message in one line, its advice included, without the synopsis.
+fn usage_line(message: &str) -> String {
+    let told: Vec<&str> = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .map(|line| line.strip_prefix("tip: ").unwrap_or(line))
+        .collect();
+    let mut line = String::new();
+    for part in told {
+        match line.chars().last() {
+            None => {}
+            Some(':' | ',') => line.push(' '),
+            Some(_) => line.push_str("; "),
+        }
+        line.push_str(part);
+    }
+    format!("{line}; --help tells more")
 }
 
 /// An error of writing to standard output.
@@ -207,6 +226,20 @@ mod tests {
         assert_eq!(library(unknown), Code::Usage);
         assert_eq!(code(&anyhow::anyhow!("something else")), Code::Failed);
         assert_eq!(code(&Fault::input("x").context("y")), Code::BadInput);
+    }
+
+    #[test]
+    fn the_parsers_message_is_one_line() {
+        let text = "unexpected argument '--epoch' found\n\n  tip: a similar argument exists: '--epochs'\n\nUsage: x\n";
+        assert_eq!(
+            usage_line(text),
+            "unexpected argument '--epoch' found; a similar argument exists: '--epochs'; --help tells more"
+        );
+        let text = "these are missing:\n  --output <OUT>\n  <DATA>\n\nUsage: x\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            usage_line(text),
+            "these are missing: --output <OUT>; <DATA>; --help tells more"
+        );
     }
 
     #[test]

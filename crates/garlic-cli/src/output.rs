@@ -94,7 +94,7 @@ pub(crate) fn write_error(path: &Path, error: &dyn std::fmt::Display) -> anyhow:
         format!("{shown}: {text}")
     };
     Fault::failed(format!(
-        "{named}; nothing was saved: free some space or choose another place"
+        "{named}; it was not written: free some space or choose another place"
     ))
 }
 
@@ -107,9 +107,9 @@ fn write_through(
     out.flush()
 }
 
-/// Whether something other than a regular file is there.
-pub(crate) fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| !m.is_file())
+/// Whether a device or a pipe is there.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
 fn folder(path: &Path) -> PathBuf {

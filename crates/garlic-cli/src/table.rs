@@ -69,8 +69,8 @@ pub(crate) fn list(entries: &[(&str, String)]) -> String {
     entries
         .iter()
         .fold(String::new(), |mut text, (name, value)| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name:<width$}  {value}");
+            text.push_str(format!("{name:<width$}  {value}").trim_end());
+            text.push('\n');
             text
         })
 }

@@ -199,7 +199,6 @@ fn outputs_are_checked_before_the_build() {
 fn devices_and_read_only_folders_are_no_place_for_an_index() {
     use std::os::unix::fs::PermissionsExt as _;
     let lab = Lab::new();
-    lab.build(&["-o", "x"]).expect(2);
     let args = [
         &["build", "points.npy", "-o", "/dev/null", "--quiet"],
         &QUICK[..],

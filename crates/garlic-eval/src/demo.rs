@@ -51,7 +51,7 @@ impl DemoOptions {
             queries: 1000,
             seed: 0,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
-            initial_cells: 64,
+            initial_cells: 100,
             epochs: 70,
             train_fraction: 0.25,
             settings: Vec::new(),
@@ -147,8 +147,10 @@ pub struct DemoResult {
     pub report: PathBuf,
 }
 
-/// Costs at which the methods are compared.
-const BUDGETS: [f64; 5] = [200.0, 500.0, 1000.0, 2000.0, 5000.0];
+/// Candidates at which the methods are compared.
+const CANDIDATES: [f64; 5] = [200.0, 500.0, 1000.0, 2000.0, 5000.0];
+/// Distance equivalents at which the methods are compared.
+const WORK: [f64; 5] = [1000.0, 2000.0, 3000.0, 5000.0, 10_000.0];
 /// Candidates of the comparison by shape.
 const SHAPE_BUDGET: f64 = 1000.0;
 const K: usize = 10;
@@ -196,8 +198,8 @@ pub fn run(
     let after_measure = Instant::now();
 
     let mut result = DemoResult {
-        by_candidates: compare(&rows, |r| r.candidates),
-        by_work: compare(&rows, |r| r.distance_equivalents),
+        by_candidates: compare(&rows, &CANDIDATES, |r| r.candidates),
+        by_work: compare(&rows, &WORK, |r| r.distance_equivalents),
         rows,
         by_shape,
         cells: index.cells(),
@@ -233,6 +235,8 @@ fn build(
             &options.initial_cells.min(options.points).to_string(),
         )?
         .set("epochs", &options.epochs.to_string())?
+        // Half the published share: a set this small should not end with cells of a thousand points each.
+        .set("split_threshold", "0.005")?
         .progress(move |p| match p.stage {
             Stage::Train => tell(DemoStage::Train, p.done, p.total),
             Stage::Prepare => tell(DemoStage::Train, 0, options.epochs),
@@ -259,8 +263,8 @@ fn measure(
         batch: false,
     };
     let own = Grid {
-        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 32],
-        bins: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16],
+        bins: vec![0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
     };
     let plain = Grid {
         probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64],
@@ -323,7 +327,7 @@ fn nearest_setting(rows: &[Row], method: &str, budget: f64) -> Option<Params> {
         .map(|r| r.params)
 }
 
-fn compare(rows: &[Row], cost: fn(&Row) -> f64) -> Vec<Budget> {
+fn compare(rows: &[Row], budgets: &[f64], cost: fn(&Row) -> f64) -> Vec<Budget> {
     let points = |method: &str| -> Vec<(f64, f64)> {
         rows.iter()
             .filter(|r| r.method == method)
@@ -334,9 +338,9 @@ fn compare(rows: &[Row], cost: fn(&Row) -> f64) -> Vec<Budget> {
         points(crate::target::GARLIC),
         points(crate::baseline::KMEANS),
     );
-    BUDGETS
-        .into_iter()
-        .map(|cost| Budget {
+    budgets
+        .iter()
+        .map(|&cost| Budget {
             cost,
             garlic: recall_at_budget(&garlic, cost),
             kmeans: recall_at_budget(&kmeans, cost),

@@ -79,8 +79,8 @@ pub struct Synthetic {
 /// Clusters of each shape.
 const CLUSTERS: [usize; 3] = [24, 24, 12];
 /// Standard deviation of a centre's coordinates is this over the square root of the dimension: centres are
-/// about 14 apart in any dimension.
-const SPREAD: f64 = 10.0;
+/// about 4 apart in any dimension.
+const SPREAD: f64 = 3.0;
 // Random streams.
 const SHAPES: u64 = 1;
 const BASE: u64 = 2;
@@ -185,10 +185,10 @@ impl Cluster {
             ),
             Stratum::Pancake => (
                 5 + uniform_below(rng, 6),
-                (0.8, 2.5),
+                (0.6, 2.0),
                 log_uniform(rng, 0.02, 0.06),
             ),
-            Stratum::Ball => (0, (1.0, 1.0), log_uniform(rng, 0.06, 0.3)),
+            Stratum::Ball => (0, (1.0, 1.0), log_uniform(rng, 0.08, 0.4)),
         };
         let mut axes = orthonormal(rank, dim, rng);
         for axis in &mut axes {

@@ -15,7 +15,10 @@ mod x86;
 pub use level::{Level, level, levels};
 
 /// Points that [`solve_rows`] handles side by side.
-pub const LANES: usize = 16;
+pub const LANES: usize = 32;
+
+/// Cells that [`prefix_norms`] handles side by side.
+pub const GROUP: usize = 16;
 
 /// Calls the kernel of the chosen instruction set.
 macro_rules! dispatch {
@@ -73,20 +76,20 @@ pub fn solve_rows(
     dispatch!(level(), solve_rows(l, from, to, residual, y, sums));
 }
 
-/// Squared length of `W (x - mean)` for [`LANES`] lower-triangular matrices W at once.
+/// Squared length of `W (x - mean)` for [`GROUP`] lower-triangular matrices W at once.
 ///
-/// `w` holds the packed entries of the matrices interleaved (entry e of lane t at `e * LANES + t`), `means`
+/// `w` holds the packed entries of the matrices interleaved (entry e of lane t at `e * GROUP + t`), `means`
 /// the means likewise. The matrices have `x.len()` rows.
 ///
 /// Panics when a slice is too short.
 #[inline]
-pub fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; LANES] {
+pub fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; GROUP] {
     let m = x.len();
     assert!(
-        w.len() >= m * (m + 1) / 2 * LANES,
+        w.len() >= m * (m + 1) / 2 * GROUP,
         "the factors have too few rows"
     );
-    assert!(means.len() >= m * LANES, "the means are too short");
+    assert!(means.len() >= m * GROUP, "the means are too short");
     assert!(m <= MAX_PREFIX, "the prefix is too long");
     dispatch!(level(), prefix_norms(w, means, x))
 }

@@ -1,6 +1,6 @@
 //! Plain versions of all kernels: what the others are tested against.
 
-use crate::{LANES, MAX_PREFIX};
+use crate::{GROUP, LANES, MAX_PREFIX};
 
 /// Independent partial sums, so that rounding does not grow with the length and the compiler may vectorise.
 const PARTS: usize = 8;
@@ -56,21 +56,21 @@ pub(crate) fn solve_rows(
     }
 }
 
-pub(crate) fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; LANES] {
-    let mut centred = [[0.0f32; LANES]; MAX_PREFIX];
-    let mut sums = [0.0f32; LANES];
-    let mut entries = w.chunks_exact(LANES);
-    for (i, (value, mean)) in x.iter().zip(means.chunks_exact(LANES)).enumerate() {
-        for t in 0..LANES {
+pub(crate) fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; GROUP] {
+    let mut centred = [[0.0f32; GROUP]; MAX_PREFIX];
+    let mut sums = [0.0f32; GROUP];
+    let mut entries = w.chunks_exact(GROUP);
+    for (i, (value, mean)) in x.iter().zip(means.chunks_exact(GROUP)).enumerate() {
+        for t in 0..GROUP {
             centred[i][t] = value - mean[t];
         }
-        let mut y = [0.0f32; LANES];
+        let mut y = [0.0f32; GROUP];
         for (earlier, entry) in centred[..=i].iter().zip(entries.by_ref()) {
-            for t in 0..LANES {
+            for t in 0..GROUP {
                 y[t] += entry[t] * earlier[t];
             }
         }
-        for t in 0..LANES {
+        for t in 0..GROUP {
             sums[t] += y[t] * y[t];
         }
     }

@@ -109,8 +109,8 @@ fn prefix_norms_equal_f64() {
         for m in [0usize, 1, 2, 5, 16, 31, 64] {
             let entries = m * (m + 1) / 2;
             let (w, means, x) = (
-                values(entries * LANES, 3),
-                values(m * LANES, 4),
+                values(entries * GROUP, 3),
+                values(m * GROUP, 4),
                 values(m, 5),
             );
             let got = dispatch!(level, prefix_norms(&w, &means, &x));
@@ -119,8 +119,8 @@ fn prefix_norms_equal_f64() {
                 for i in 0..m {
                     let y: f64 = (0..=i)
                         .map(|j| {
-                            let entry = f64::from(w[(i * (i + 1) / 2 + j) * LANES + t]);
-                            entry * (f64::from(x[j]) - f64::from(means[j * LANES + t]))
+                            let entry = f64::from(w[(i * (i + 1) / 2 + j) * GROUP + t]);
+                            entry * (f64::from(x[j]) - f64::from(means[j * GROUP + t]))
                         })
                         .sum();
                     exact += y * y;

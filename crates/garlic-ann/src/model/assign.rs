@@ -2,7 +2,8 @@
 //!
 //! For a block of points: a short prefix bounds the distance to every cell; the cell with the smallest bound
 //! is evaluated in full; any other cell is followed only while its growing bound stays below what still
-//! matters, the larger of tau and the best distance so far.
+//! matters, the larger of tau and the distance to that first guess. Each of the three passes is parallel over
+//! cells, because the points that still matter to one cell fill its tiles only when there are many of them.
 
 use garlic_linalg::Rows;
 use garlic_simd::LANES;
@@ -13,8 +14,10 @@ use super::tile::{self, STEP, Tile};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// Points handled by one task. Fixed, so that the result does not depend on the number of threads.
-const BLOCK: usize = 1024;
+/// Points handled together. Bounds for all of them and all cells are kept, so it limits memory.
+const BLOCK: usize = 16_384;
+/// Points whose first guess is looked up by one task.
+const GUESS_CHUNK: usize = 256;
 
 /// Lists of cells (or points), one list a row, end to end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,18 +120,6 @@ pub fn assign(
     tau: f32,
     cancel: &Cancel,
 ) -> Result<Assignment> {
-    let ids: Vec<u32> = (0..points.len() as u32).collect();
-    let blocks: Vec<BlockResult> = ids
-        .par_chunks(BLOCK)
-        .map_init(
-            || Scratch::new(model),
-            |scratch, block| {
-                cancel.check()?;
-                assign_block(points, block, model, tau, scratch, cancel)
-            },
-        )
-        .collect::<Result<_>>()?;
-
     let mut all = Assignment {
         nearest: Vec::with_capacity(points.len()),
         distance: Vec::with_capacity(points.len()),
@@ -141,10 +132,12 @@ pub fn assign(
             full: points.len() as u64 * model.len() as u64 * tile::madds(model, model.dim()),
         },
     };
-    for mut block in blocks {
-        block.covering.sort_unstable();
-        let mut pairs = block.covering.iter().peekable();
-        for (p, (cell, squared)) in block.nearest.iter().enumerate() {
+    for start in (0..points.len()).step_by(BLOCK) {
+        let block = points.slice(start..(start + BLOCK).min(points.len()));
+        let mut result = assign_block(block, model, tau * tau, cancel)?;
+        result.covering.sort_unstable();
+        let mut pairs = result.covering.iter().peekable();
+        for (p, (cell, squared)) in result.nearest.iter().enumerate() {
             all.nearest.push(*cell);
             all.distance.push(squared.sqrt());
             while let Some((_, cell)) = pairs.next_if(|(point, _)| *point as usize == p) {
@@ -152,33 +145,12 @@ pub fn assign(
             }
             all.covering.offsets.push(all.covering.items.len());
         }
-        all.work.done += block.madds;
+        all.work.done += result.madds;
     }
     Ok(all)
 }
 
-struct Scratch {
-    tile: Tile,
-    /// First coordinates of the block, tile by tile, transposed.
-    columns: Vec<f32>,
-    /// Prefix bounds: a row of `BLOCK` a cell.
-    bounds: Vec<f32>,
-    survivors: Vec<(f32, u32)>,
-    lanes: Vec<u32>,
-}
-
-impl Scratch {
-    fn new(model: &Gaussians) -> Self {
-        Self {
-            tile: Tile::new(model.dim()),
-            columns: vec![0.0; STEP.min(model.dim()) * BLOCK],
-            bounds: vec![0.0; BLOCK * model.len()],
-            survivors: Vec::new(),
-            lanes: Vec::new(),
-        }
-    }
-}
-
+/// What is known of a block's points so far.
 struct BlockResult {
     /// Nearest cell and squared distance of each point.
     nearest: Vec<(u32, f32)>,
@@ -187,129 +159,179 @@ struct BlockResult {
     madds: u64,
 }
 
+/// Final squared distances of some points to one cell, and what they cost.
+struct Evaluated {
+    points: Vec<(u32, f32)>,
+    madds: u64,
+}
+
 fn assign_block(
     points: Rows<'_>,
-    block: &[u32],
     model: &Gaussians,
-    tau: f32,
-    scratch: &mut Scratch,
+    tau_squared: f32,
     cancel: &Cancel,
 ) -> Result<BlockResult> {
-    let dim = model.dim();
-    let short = STEP.min(dim);
-    let tau_squared = tau * tau;
-    let mut madds = prefix_bounds(points, block, model, scratch);
-
-    // The most promising cell of every point, in full.
-    let mut guess = vec![(u32::MAX, f32::INFINITY); block.len()];
-    for cell in 0..model.len() {
-        let bounds = &scratch.bounds[cell * BLOCK..][..block.len()];
-        for (g, bound) in guess.iter_mut().zip(bounds) {
-            if *bound < g.1 || g.0 == u32::MAX {
-                *g = (cell as u32, *bound);
-            }
-        }
-    }
     let mut result = BlockResult {
-        nearest: vec![(u32::MAX, f32::INFINITY); block.len()],
+        nearest: vec![(u32::MAX, f32::INFINITY); points.len()],
         covering: Vec::new(),
         madds: 0,
     };
-    let guessed = Lists::group(
-        model.len(),
-        guess.iter().enumerate().map(|(p, g)| (g.0, p as u32)),
-    );
-    for cell in 0..model.len() {
+    let bounds = Bounds::of(points, model, cancel)?;
+    result.madds += bounds.madds;
+    let guess = bounds.smallest(points.len());
+
+    // The most promising cell of every point, in full.
+    let pairs = guess.iter().enumerate().map(|(p, cell)| (*cell, p as u32));
+    let guessed = Lists::group(model.len(), pairs);
+    let everything = [f32::INFINITY; LANES];
+    let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
         for lanes in guessed.get(cell).chunks(LANES) {
-            scratch.lanes.clear();
-            scratch
-                .lanes
-                .extend(lanes.iter().map(|p| block[*p as usize]));
-            let (squared, done) =
-                scratch
-                    .tile
-                    .distances(points, &scratch.lanes, model, cell, |_| true);
-            madds += LANES as u64 * tile::madds(model, done);
-            for (p, squared) in lanes.iter().zip(squared) {
-                result.offer(*p, cell as u32, squared, tau_squared);
-            }
+            evaluate(points, lanes, model, cell, &everything, tile, out);
         }
-    }
+    })?;
+    result.take(evaluated, tau_squared);
 
     // Every other cell, for as long as it may still matter.
-    for cell in 0..model.len() {
-        cancel.check()?;
-        let bounds = &scratch.bounds[cell * BLOCK..][..block.len()];
-        scratch.survivors.clear();
-        for (p, bound) in bounds.iter().enumerate() {
-            let limit = result.nearest[p].1.max(tau_squared);
-            if *bound <= limit && guess[p].0 != cell as u32 {
-                scratch.survivors.push((*bound / limit, p as u32));
-            }
-        }
-        // Points of a like fate share a tile.
-        scratch
-            .survivors
-            .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for lanes in scratch.survivors.chunks(LANES) {
-            scratch.lanes.clear();
-            scratch
-                .lanes
-                .extend(lanes.iter().map(|(_, p)| block[*p as usize]));
-            let limits: [f32; LANES] = std::array::from_fn(|t| match lanes.get(t) {
-                Some((_, p)) => result.nearest[*p as usize].1.max(tau_squared),
+    let limits: Vec<f32> = result.nearest.iter().map(|n| n.1.max(tau_squared)).collect();
+    let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
+        let survivors = bounds.survivors(cell, &limits, &guess);
+        for lanes in survivors.chunks(LANES) {
+            let limits = std::array::from_fn(|t| match lanes.get(t) {
+                Some(p) => limits[*p as usize],
                 None => f32::NEG_INFINITY,
             });
-            let alive = |sums: &[f32; LANES]| sums.iter().zip(&limits).any(|(s, l)| s <= l);
-            let (squared, done) =
-                scratch
-                    .tile
-                    .distances(points, &scratch.lanes, model, cell, alive);
-            madds += LANES as u64 * tile::madds(model, done);
-            if done == dim {
-                for ((_, p), squared) in lanes.iter().zip(squared) {
-                    result.offer(*p, cell as u32, squared, tau_squared);
+            evaluate(points, lanes, model, cell, &limits, tile, out);
+        }
+    })?;
+    result.take(evaluated, tau_squared);
+    Ok(result)
+}
+
+/// Runs `task` for all cells in parallel; results come in the order of the cells.
+fn for_each_cell(
+    model: &Gaussians,
+    cancel: &Cancel,
+    task: impl Fn(usize, &mut Tile, &mut Evaluated) + Sync,
+) -> Result<Vec<Evaluated>> {
+    (0..model.len())
+        .into_par_iter()
+        .map_init(
+            || Tile::new(model.dim()),
+            |tile, cell| {
+                cancel.check()?;
+                let mut out = Evaluated { points: Vec::new(), madds: 0 };
+                task(cell, tile, &mut out);
+                Ok(out)
+            },
+        )
+        .collect()
+}
+
+/// Distances of one tile of points, unless all of them pass their limits on the way.
+fn evaluate(
+    points: Rows<'_>,
+    lanes: &[u32],
+    model: &Gaussians,
+    cell: usize,
+    limits: &[f32; LANES],
+    tile: &mut Tile,
+    out: &mut Evaluated,
+) {
+    let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| s <= l);
+    let (squared, done) = tile.distances(points, lanes, model, cell, alive);
+    out.madds += LANES as u64 * tile::madds(model, done);
+    if done == model.dim() {
+        let within = lanes.iter().zip(squared).zip(limits).filter(|((_, s), l)| s <= *l);
+        out.points.extend(within.map(|((p, s), _)| (*p, s)));
+    }
+}
+
+impl BlockResult {
+    /// Takes final distances into account, cell after cell.
+    fn take(&mut self, evaluated: Vec<Evaluated>, tau_squared: f32) {
+        for (cell, evaluated) in evaluated.into_iter().enumerate() {
+            let cell = cell as u32;
+            self.madds += evaluated.madds;
+            for (point, squared) in evaluated.points {
+                let best = &mut self.nearest[point as usize];
+                if (squared, cell) < (best.1, best.0) || best.0 == u32::MAX {
+                    *best = (cell, squared);
+                }
+                if squared <= tau_squared {
+                    self.covering.push((point, cell));
                 }
             }
         }
     }
-    debug_assert!(short <= dim);
-    result.madds = madds;
-    Ok(result)
 }
 
-impl BlockResult {
-    /// Takes the final distance of a point to a cell into account.
-    fn offer(&mut self, point: u32, cell: u32, squared: f32, tau_squared: f32) {
-        let best = &mut self.nearest[point as usize];
-        if squared < best.1 || (squared == best.1 && cell < best.0) || best.0 == u32::MAX {
-            *best = (cell, squared);
-        }
-        if squared <= tau_squared {
-            self.covering.push((point, cell));
-        }
+/// Lower bounds of the squared distances of a block's points to every cell.
+struct Bounds {
+    /// Points of a row, rounded up to whole tiles.
+    stride: usize,
+    /// A row a cell.
+    values: Vec<f32>,
+    madds: u64,
+}
+
+impl Bounds {
+    fn of(points: Rows<'_>, model: &Gaussians, cancel: &Cancel) -> Result<Self> {
+        let short = STEP.min(model.dim());
+        let tiles = points.len().div_ceil(LANES);
+        let stride = tiles * LANES;
+        // The first coordinates of every tile of points, transposed once for all cells.
+        let mut columns = vec![0.0; stride * short];
+        columns.par_chunks_mut(short * LANES).enumerate().for_each(|(tile, columns)| {
+            for t in 0..LANES {
+                let p = (tile * LANES + t).min(points.len() - 1);
+                for (i, x) in points.row(p)[..short].iter().enumerate() {
+                    columns[i * LANES + t] = *x;
+                }
+            }
+        });
+        let mut values = vec![0.0; stride * model.len()];
+        values.par_chunks_mut(stride).enumerate().try_for_each_init(
+            || Tile::new(model.dim()),
+            |tile, (cell, bounds)| {
+                cancel.check()?;
+                let tiles = bounds.chunks_exact_mut(LANES).zip(columns.chunks_exact(short * LANES));
+                for (bounds, columns) in tiles {
+                    bounds.copy_from_slice(&tile.prefix(columns, model, cell, short));
+                }
+                Ok::<_, crate::error::Error>(())
+            },
+        )?;
+        let madds = (stride * model.len()) as u64 * tile::madds(model, short);
+        Ok(Self { stride, values, madds })
     }
-}
 
-/// Fills `scratch.bounds` and returns the multiply-adds spent.
-fn prefix_bounds(points: Rows<'_>, block: &[u32], model: &Gaussians, scratch: &mut Scratch) -> u64 {
-    let short = STEP.min(model.dim());
-    let tiles = block.len().div_ceil(LANES);
-    for tile in 0..tiles {
-        let columns = &mut scratch.columns[tile * short * LANES..][..short * LANES];
-        for t in 0..LANES {
-            let p = (tile * LANES + t).min(block.len() - 1);
-            for (i, x) in points.row(block[p] as usize)[..short].iter().enumerate() {
-                columns[i * LANES + t] = *x;
+    /// The cell with the smallest bound for every point.
+    fn smallest(&self, points: usize) -> Vec<u32> {
+        let mut guess = vec![0u32; points];
+        guess.par_chunks_mut(GUESS_CHUNK).enumerate().for_each(|(chunk, guess)| {
+            let mut best = [f32::INFINITY; GUESS_CHUNK];
+            for (cell, bounds) in self.values.chunks_exact(self.stride).enumerate() {
+                let bounds = &bounds[chunk * GUESS_CHUNK..];
+                for ((g, b), bound) in guess.iter_mut().zip(&mut best).zip(bounds) {
+                    if bound < b {
+                        (*g, *b) = (cell as u32, *bound);
+                    }
+                }
+            }
+        });
+        guess
+    }
+
+    /// Points to which a cell may still matter, those of a like fate side by side.
+    fn survivors(&self, cell: usize, limits: &[f32], guess: &[u32]) -> Vec<u32> {
+        let bounds = &self.values[cell * self.stride..][..limits.len()];
+        let mut found: Vec<(f32, u32)> = Vec::new();
+        for (p, (bound, limit)) in bounds.iter().zip(limits).enumerate() {
+            if bound <= limit && guess[p] as usize != cell {
+                found.push((bound / limit, p as u32));
             }
         }
+        found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        found.into_iter().map(|(_, p)| p).collect()
     }
-    for cell in 0..model.len() {
-        let bounds = &mut scratch.bounds[cell * BLOCK..][..tiles * LANES];
-        for (tile, bounds) in bounds.chunks_exact_mut(LANES).enumerate() {
-            let columns = &scratch.columns[tile * short * LANES..][..short * LANES];
-            bounds.copy_from_slice(&scratch.tile.prefix(columns, model, cell, short));
-        }
-    }
-    (tiles * LANES * model.len()) as u64 * tile::madds(model, short)
 }

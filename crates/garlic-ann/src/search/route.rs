@@ -1,13 +1,13 @@
 //! The cells nearest to a query in Mahalanobis distance, exactly, without evaluating most of them.
 //!
-//! A short prefix bounds the distance to every cell, [`LANES`] cells at a time. The cell with the smallest
+//! A short prefix bounds the distance to every cell, [`GROUP`] cells at a time. The cell with the smallest
 //! bound is then extended by some coordinates, again and again; one that is complete and still smallest is
 //! the next nearest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use garlic_simd::LANES;
+use garlic_simd::GROUP;
 
 use super::work::Work;
 use crate::model::{Factors, Gaussians};
@@ -19,7 +19,7 @@ const STEP: usize = 64;
 /// The prefix is computed by another formula than the distance itself; its rounding must not matter.
 const SLACK: f32 = 1.0 - 1e-3;
 
-/// Leading blocks of all inverse factors, [`LANES`] cells side by side. Empty for factors that are not full:
+/// Leading blocks of all inverse factors, [`GROUP`] cells side by side. Empty for factors that are not full:
 /// those are cheap to evaluate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Router {
@@ -73,22 +73,22 @@ impl Router {
         };
         let prefix = PREFIX.min(model.dim());
         let entries = prefix * (prefix + 1) / 2;
-        let groups = model.len().div_ceil(LANES);
+        let groups = model.len().div_ceil(GROUP);
         let mut router = Self {
             prefix,
-            inverses: vec![0.0; groups * entries * LANES],
-            means: vec![0.0; groups * prefix * LANES],
+            inverses: vec![0.0; groups * entries * GROUP],
+            means: vec![0.0; groups * prefix * GROUP],
         };
         for cell in 0..model.len() {
-            let (group, lane) = (cell / LANES, cell % LANES);
+            let (group, lane) = (cell / GROUP, cell % GROUP);
             for (e, value) in inverse_block(model.factor(cell), prefix)
                 .into_iter()
                 .enumerate()
             {
-                router.inverses[(group * entries + e) * LANES + lane] = value;
+                router.inverses[(group * entries + e) * GROUP + lane] = value;
             }
             for (i, value) in model.mean(cell)[..prefix].iter().enumerate() {
-                router.means[(group * prefix + i) * LANES + lane] = *value;
+                router.means[(group * prefix + i) * GROUP + lane] = *value;
             }
         }
         router
@@ -153,22 +153,22 @@ impl Router {
             work.routing_madds += (model.len() * 2 * model.dim()) as u64;
             return;
         }
-        let entries = self.prefix * (self.prefix + 1) / 2 * LANES;
+        let entries = self.prefix * (self.prefix + 1) / 2 * GROUP;
         let query = &query[..self.prefix];
         let groups = self
             .inverses
             .chunks_exact(entries)
-            .zip(self.means.chunks_exact(self.prefix * LANES));
+            .zip(self.means.chunks_exact(self.prefix * GROUP));
         for (group, (inverses, means)) in groups.enumerate() {
             let norms = garlic_simd::prefix_norms(inverses, means, query);
             for (lane, norm) in norms.into_iter().enumerate() {
-                let cell = group * LANES + lane;
+                let cell = group * GROUP + lane;
                 if cell < model.len() {
                     push(cell, norm * SLACK, 0);
                 }
             }
         }
-        work.routing_madds += (model.len() * (entries / LANES + self.prefix)) as u64;
+        work.routing_madds += (model.len() * (entries / GROUP + self.prefix)) as u64;
     }
 }
 

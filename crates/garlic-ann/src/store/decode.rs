@@ -102,7 +102,8 @@ fn read_meta<R: Read>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
             "{points} points of dimension {dim} in {cells} cells are no index"
         )));
     }
-    if meta.points > u64::from(u32::MAX) {
+    // The largest 32-bit position means "none".
+    if meta.points >= u64::from(u32::MAX) {
         return Err(wrong(format!(
             "{} points are more than positions can number",
             meta.points

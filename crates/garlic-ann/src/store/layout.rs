@@ -408,7 +408,7 @@ mod tests {
                     l.entries[7].offset += 64;
                     l.file_len += 64;
                 },
-                |e| matches!(e, FormatError::Unclaimed { bytes: 112, .. }),
+                |e| matches!(e, FormatError::Unclaimed { bytes: 122, .. }),
             ),
             (
                 |l| l.file_len += 9,

@@ -122,8 +122,9 @@ fn check_axes(axes: &[f32], dim: usize) -> Result<(), String> {
         for (j, b) in axes[..=i].iter().enumerate() {
             let expected = if i == j { 1.0 } else { 0.0 };
             let found = garlic_simd::dot(a, b);
-            // Written so that NaN fails as well.
-            if !((found - expected).abs() <= AXIS_TOLERANCE) {
+            // Not `> AXIS_TOLERANCE`: NaN has to fail as well.
+            let near = (found - expected).abs() <= AXIS_TOLERANCE;
+            if !near {
                 return Err(format!(
                     "axes {j} and {i} have the inner product {found}, not {expected}"
                 ));

@@ -73,7 +73,10 @@ pub trait Backend: Sync {
         assignment: &Assignment,
     ) -> Result<Statistics>;
 
-    /// Losses of a batch and their derivatives.
+    /// Losses of a batch; their derivatives replace what is in `gradient`.
+    ///
+    /// The buffer is the caller's because it is as large as the model: a new one for every step would cost
+    /// more than the arithmetic of many cells.
     fn gradient(
         &self,
         points: Rows<'_>,
@@ -81,5 +84,6 @@ pub trait Backend: Sync {
         assignment: &Assignment,
         statistics: &Statistics,
         weights: &Weights,
-    ) -> Result<(Losses, Gradient)>;
+        gradient: &mut Gradient,
+    ) -> Result<Losses>;
 }

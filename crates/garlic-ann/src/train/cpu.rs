@@ -84,14 +84,13 @@ impl Backend for Cpu {
         assignment: &Assignment,
         statistics: &Statistics,
         weights: &Weights,
-    ) -> Result<(Losses, Gradient)> {
+        gradient: &mut Gradient,
+    ) -> Result<Losses> {
         let (dim, cells, stride) = (model.dim(), model.len(), model.stride());
         let count = points.len().max(1) as f64;
         let (coverage, pulls) = coverage::pulls(points, model, assignment, weights);
-        let mut gradient = Gradient {
-            means: vec![0.0; cells * dim],
-            factors: vec![0.0; cells * stride],
-        };
+        gradient.means.resize(cells * dim, 0.0);
+        gradient.factors.resize(cells * stride, 0.0);
         let anchors: Vec<f64> = gradient
             .means
             .par_chunks_mut(dim)
@@ -101,6 +100,7 @@ impl Backend for Cpu {
                 || full::Scratch::for_model(model),
                 |scratch, (cell, (mean, factor))| {
                     self.cancel.check()?;
+                    mean.fill(0.0);
                     let nearest = statistics.nearest.get(cell);
                     let outside: Vec<u32> = nearest
                         .iter()
@@ -133,12 +133,11 @@ impl Backend for Cpu {
             .distance
             .iter()
             .map(|d| f64::from((d - weights.tau).max(0.0)));
-        let losses = Losses {
+        Ok(Losses {
             divergence: beyond.sum::<f64>() / count,
             coverage,
             anchor: anchors.iter().sum::<f64>() / (dim * cells) as f64,
-        };
-        Ok((losses, gradient))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use garlic_linalg::{Matrix, Rows, permutation};
 
 use super::adam::Adam;
-use super::backend::{Backend, Losses, Weights};
+use super::backend::{Backend, Gradient, Losses, Weights};
 use super::history::{Ended, Epoch, History, Refinement};
 use super::{init, refine, streams};
 use crate::config::Config;
@@ -27,9 +27,10 @@ pub(crate) fn train(
     let mut adam = Adam::new(config, &model);
     let mut refused = vec![false; model.len()];
     let mut plateau = Plateau::new(config);
+    let mut gradient = Gradient::default();
 
     for number in 1..=config.epochs {
-        let mut epoch = one_epoch(points, number, &mut model, &mut adam, config, backend)?;
+        let mut epoch = one_epoch(points, number, &mut model, &mut adam, config, backend, &mut gradient)?;
         let wants = Wants::at(number, config);
         if wants.any() {
             epoch.refinement = Some(refine_cells(
@@ -63,6 +64,7 @@ fn one_epoch(
     adam: &mut Adam,
     config: &Config,
     backend: &dyn Backend,
+    gradient: &mut Gradient,
 ) -> Result<Epoch> {
     let weights = Weights {
         tau: config.tau as f32,
@@ -79,11 +81,11 @@ fn one_epoch(
         let rows = batch.as_rows();
         let assignment = backend.assign(rows, model, weights.tau)?;
         let statistics = backend.statistics(rows, model.len(), &assignment)?;
-        let (losses, gradient) =
-            backend.gradient(rows, model, &assignment, &statistics, &weights)?;
+        let losses =
+            backend.gradient(rows, model, &assignment, &statistics, &weights, gradient)?;
         sums.add(&losses, &assignment, model.len());
         let progress = (number - 1) as f64 + step as f64 / steps as f64;
-        adam.step(model, &gradient, progress);
+        adam.step(model, gradient, progress);
     }
     Ok(sums.epoch(number, &weights))
 }

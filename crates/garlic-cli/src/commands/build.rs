@@ -60,7 +60,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic build vectors.npy -o vectors.garlic
-  garlic build fashion-mnist-784-euclidean -o fm.garlic --set initial_cells=100 --set epochs=120 --seed 1
+  garlic build fashion-mnist-784-euclidean -o fm.garlic --set epochs=120 --seed 1
   garlic build photosift1m-128-euclidean -o sift.garlic --train-fraction 0.1 --set batch=50000
   garlic build vectors.fbin -o vectors.garlic --config my.toml --history history.json --json";
 
@@ -198,8 +198,9 @@ fn readable(args: &Args, index: &Index, report: &BuildReport, summary: &Value) -
         (
             "time",
             format!(
-                "{} (training {}, assigning {}, bins {})",
+                "{} (preparing {}, training {}, assigning {}, bins {})",
                 table::seconds(seconds.total),
+                table::seconds(seconds.prepare),
                 table::seconds(seconds.train),
                 table::seconds(seconds.assign),
                 table::seconds(seconds.bins)

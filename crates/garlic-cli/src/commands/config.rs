@@ -256,8 +256,10 @@ mod tests {
     #[test]
     fn the_text_is_a_configuration() {
         let values: toml::Table = Config::default().to_toml().parse().unwrap();
-        let mut config = Config::default();
-        config.tau = 1.0;
+        let mut config = Config {
+            tau: 1.0,
+            ..Config::default()
+        };
         config.apply_toml(&commented("paper", &values)).unwrap();
         assert_eq!(config, Config::default());
     }

@@ -121,7 +121,7 @@ fn readable(args: &Args, index: &Index, spectra: &[Spectrum]) -> String {
         )
     };
     let largest = sizes(index).fold(0.0, f64::max) / index.len().max(1) as f64;
-    let mut entries = vec![
+    let entries = [
         ("index", args.index.display().to_string()),
         (
             "points",
@@ -166,20 +166,28 @@ fn readable(args: &Args, index: &Index, spectra: &[Spectrum]) -> String {
         ),
         ("training", training(index)),
         ("parameters", parameters(index.config())),
+        ("memory", String::new()),
     ];
-    entries.push(("memory", String::new()));
     let mut text = table::list(&entries);
-    if let Ok(Value::Object(parts)) = serde_json::to_value(index.memory()) {
-        let mut memory = table::Table::new(&["<  part", "size"]);
-        for (part, size) in &parts {
-            memory.row(vec![
-                format!("  {part}"),
-                table::bytes(size.as_u64().unwrap_or(0)),
-            ]);
-        }
-        text.push_str(&memory.render());
-    }
+    text.push_str(&memory(index));
     text
+}
+
+/// Memory by part, the largest first and the total last.
+fn memory(index: &Index) -> String {
+    let Ok(Value::Object(parts)) = serde_json::to_value(index.memory()) else {
+        return String::new();
+    };
+    let mut parts: Vec<(String, u64)> = parts
+        .into_iter()
+        .filter_map(|(part, size)| Some((part, size.as_u64()?)))
+        .collect();
+    parts.sort_by_key(|(part, size)| (part == "total", std::cmp::Reverse(*size)));
+    let mut table = table::Table::new(&["<  part", "size"]);
+    for (part, size) in parts {
+        table.row(vec![format!("  {part}"), table::bytes(size)]);
+    }
+    table.render()
 }
 
 fn structure(index: &Index) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::{LANES, MAX_PREFIX};
+use crate::{GROUP, LANES, MAX_PREFIX};
 
 /// Sums the eight lanes in a fixed order.
 #[inline]
@@ -86,15 +86,29 @@ pub(crate) unsafe fn solve_rows(
     y: &mut [f32],
     sums: &mut [f32; LANES],
 ) {
+    for half in [0, 16] {
+        // SAFETY: the caller's lengths hold, and half + 16 <= 32 lanes.
+        unsafe { solve_half(l, from, to, residual, y, sums, half) };
+    }
+}
+
+/// Sixteen of the lanes, from `half` on.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn solve_half(
+    l: &[f32],
+    from: usize,
+    to: usize,
+    residual: &[f32],
+    y: &mut [f32],
+    sums: &mut [f32; LANES],
+    half: usize,
+) {
     let row = |i: usize| l[i * (i + 1) / 2..].as_ptr();
-    let solution = y.as_mut_ptr();
-    // SAFETY: `sums` has 16 values.
-    let mut total = unsafe {
-        [
-            _mm256_loadu_ps(sums.as_ptr()),
-            _mm256_loadu_ps(sums.as_ptr().add(8)),
-        ]
-    };
+    // SAFETY: half + 16 <= 32, the length of a row of `y`, `residual` and `sums`.
+    let (solution, right, sums) =
+        unsafe { (y.as_mut_ptr().add(half), residual.as_ptr().add(half), sums.as_mut_ptr().add(half)) };
+    // SAFETY: sixteen values of `sums` follow.
+    let mut total = unsafe { [_mm256_loadu_ps(sums), _mm256_loadu_ps(sums.add(8))] };
     let mut first = from;
     while first < to {
         let count = BLOCK.min(to - first);
@@ -104,7 +118,7 @@ pub(crate) unsafe fn solve_rows(
             rows[b] = row(first + b);
             // SAFETY: row first + b - from < to - from of `residual`.
             unsafe {
-                let r = residual.as_ptr().add((first + b - from) * LANES);
+                let r = right.add((first + b - from) * LANES);
                 acc[b] = [_mm256_loadu_ps(r), _mm256_loadu_ps(r.add(8))];
             }
         }
@@ -145,31 +159,31 @@ pub(crate) unsafe fn solve_rows(
         }
         first += count;
     }
-    // SAFETY: `sums` has 16 values.
+    // SAFETY: sixteen values of `sums` follow.
     unsafe {
-        _mm256_storeu_ps(sums.as_mut_ptr(), total[0]);
-        _mm256_storeu_ps(sums.as_mut_ptr().add(8), total[1]);
+        _mm256_storeu_ps(sums, total[0]);
+        _mm256_storeu_ps(sums.add(8), total[1]);
     }
 }
 
 /// Requires the lengths that `crate::prefix_norms` asserts.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; LANES] {
-    let mut out = [0.0f32; LANES];
+pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; GROUP] {
+    let mut out = [0.0f32; GROUP];
     for half in [0, 8] {
         let mut centred = [_mm256_setzero_ps(); MAX_PREFIX];
         let mut total = _mm256_setzero_ps();
         let mut entry = half;
         for (i, value) in x.iter().enumerate() {
             // SAFETY: `means` has x.len() rows of 16 values and half + 8 <= 16.
-            let mean = unsafe { _mm256_loadu_ps(means.as_ptr().add(i * LANES + half)) };
+            let mean = unsafe { _mm256_loadu_ps(means.as_ptr().add(i * GROUP + half)) };
             centred[i] = _mm256_sub_ps(_mm256_set1_ps(*value), mean);
             let mut parts = [_mm256_setzero_ps(); 2];
             for (j, earlier) in centred[..=i].iter().enumerate() {
                 // SAFETY: the loops read entries in packed order, below m (m + 1) / 2.
                 let factor = unsafe { _mm256_loadu_ps(w.as_ptr().add(entry)) };
                 parts[j % 2] = _mm256_fmadd_ps(factor, *earlier, parts[j % 2]);
-                entry += LANES;
+                entry += GROUP;
             }
             let y = _mm256_add_ps(parts[0], parts[1]);
             total = _mm256_fmadd_ps(y, y, total);

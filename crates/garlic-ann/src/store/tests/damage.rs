@@ -179,8 +179,8 @@ fn sections_that_do_not_fit_together_are_refused() {
         index.model.factors.values_mut().pop();
     });
     assert_inconsistent(&e, "FACTORS", "bytes");
-    let e = error_of(|index| index.space.mean.push(0.0));
-    assert_inconsistent(&e, "SPACE", "dimension");
+    let e = error_of(|index| index.space.scale.push(0.0));
+    assert_inconsistent(&e, "SPACE", "ask for 140 bytes more, it has 144");
     let e = error_of(|index| index.cells[2].bins = index.cells[1].bins.clone());
     assert_inconsistent(&e, "BINS", "a grid of 1 coordinates in a frame of 2 axes");
     let e = error_of(|index| {
@@ -228,7 +228,7 @@ fn verify_finds_what_opening_leaves_out() {
     assert_inconsistent(&e, "FRAMES", "cell 2: axes 1 and 1");
     let e = verify_error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(4)[0] = 1.0);
     assert_inconsistent(&e, "SPACE", "axes");
-    let e = verify_error_of(|index| index.vectors[5 * 4 + 1] += 50.0);
+    let e = verify_error_of(|index| index.vectors[5 * 4] += 50.0);
     assert_inconsistent(&e, "BINS", "position 4 does not lie");
     let e = verify_error_of(|index| {
         let parts = index.cells[1].bins.parts();

@@ -37,7 +37,8 @@ impl Scratch {
     }
 }
 
-/// Adds the divergence and shape terms of one cell; returns the squared shape error.
+/// Adds one cell's divergence term to the mean's gradient and writes the factor's; returns the squared shape
+/// error.
 pub(super) fn gradient(
     batch: &CellBatch<'_>,
     model: &Gaussians,

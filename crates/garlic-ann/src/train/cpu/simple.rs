@@ -3,7 +3,8 @@
 use super::CellBatch;
 use crate::model::{Factors, Gaussians};
 
-/// Adds the divergence and shape terms of one cell; returns the squared shape error.
+/// Adds one cell's divergence term to the mean's gradient and writes the factor's; returns the squared shape
+/// error.
 ///
 /// The shape error leaves out the off-diagonal entries of the covariance: no parameter can change them.
 pub(super) fn gradient(
@@ -55,10 +56,10 @@ pub(super) fn gradient(
         *g += m as f32;
     }
     if isotropic {
-        factor_gradient[0] += scales.iter().sum::<f64>() as f32;
+        factor_gradient[0] = scales.iter().sum::<f64>() as f32;
     } else {
         for (g, s) in factor_gradient.iter_mut().zip(scales) {
-            *g += s as f32;
+            *g = s as f32;
         }
     }
     error

@@ -1,0 +1,248 @@
+//! Saving and opening indexes that were built, through the public interface only.
+
+use std::fs;
+use std::path::Path;
+
+use garlic_ann::store::{FORMAT_VERSION, FormatError, SUPPORTED_VERSIONS};
+use garlic_ann::{Error, Index, Rows, Search};
+use proptest::prelude::*;
+
+/// Rows in a few clumps, with a duplicate and a constant coordinate among them.
+fn data(points: usize, dim: usize) -> Vec<f32> {
+    let mut state = 12345_u32;
+    let mut values = Vec::with_capacity(points * dim);
+    for point in 0..points {
+        for column in 0..dim {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = (state >> 8) as f32 / (1 << 24) as f32;
+            values.push(if column == 1 {
+                3.0
+            } else {
+                (point % 5 * (column + 1)) as f32 + noise
+            });
+        }
+    }
+    values.copy_within(0..dim, (points - 1) * dim);
+    values
+}
+
+fn build(points: usize, dim: usize, settings: &[(&str, &str)], threads: usize) -> Index {
+    let values = data(points, dim);
+    let mut builder = Index::builder().seed(7).threads(threads);
+    for (key, value) in [("initial_cells", "6"), ("epochs", "4"), ("batch", "100")] {
+        builder = builder.set(key, value).unwrap();
+    }
+    for (key, value) in settings {
+        builder = builder.set(key, value).unwrap();
+    }
+    builder.build(Rows::new(&values, dim).unwrap()).unwrap()
+}
+
+fn source_of(error: Error) -> FormatError {
+    match error {
+        Error::Format { source, .. } => source,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_saved_is_opened_and_verified() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("index");
+    let settings: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("covariance", "diagonal")],
+        &[("covariance", "isotropic"), ("normalize", "per-coordinate")],
+        &[("rotate", "false"), ("normalize", "none"), ("rank", "0")],
+        &[("rank", "5"), ("angular_steps", "3")],
+    ];
+    for settings in settings {
+        let index = build(400, 6, settings, 1);
+        index.save(&path).unwrap();
+        let opened = Index::open(&path).unwrap();
+        assert_eq!(opened, index);
+        assert_eq!(opened.history(), index.history());
+        let summary = Index::verify(&path).unwrap();
+        assert_eq!(summary.version, FORMAT_VERSION);
+        assert_eq!(summary.file_bytes, fs::metadata(&path).unwrap().len());
+
+        let values = data(400, 6);
+        let search = Search::new(5).probes(3).bins(0.5);
+        for row in values.chunks_exact(6).step_by(17) {
+            assert_eq!(
+                opened.search(row, &search).unwrap(),
+                index.search(row, &search).unwrap()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_byte() {
+    let one = build(900, 8, &[], 1).to_bytes();
+    let two = build(900, 8, &[], 2).to_bytes();
+    assert!(one == two, "the index depends on the number of threads");
+    let other = build(900, 8, &[("seed", "8")], 1).to_bytes();
+    assert!(one != other, "the seed changes nothing");
+}
+
+#[test]
+fn an_index_of_one_point_round_trips() {
+    let index = Index::builder()
+        .build(Rows::new(&[1.5, -2.0], 2).unwrap())
+        .unwrap();
+    let opened = Index::from_bytes(&index.to_bytes()).unwrap();
+    assert_eq!(opened, index);
+    assert_eq!(
+        opened.search(&[1.5, -2.0], &Search::new(1)).unwrap().hits[0].distance,
+        0.0
+    );
+}
+
+#[test]
+fn saving_replaces_the_old_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("index");
+    let (first, second) = (build(300, 4, &[], 1), build(200, 3, &[], 1));
+    first.save(&path).unwrap();
+    second.save(&path).unwrap();
+    assert_eq!(Index::open(&path).unwrap(), second);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn damage_is_named_with_the_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("damaged.garlic");
+    let index = build(300, 4, &[], 1);
+    let sound = index.to_bytes();
+
+    let mut bytes = sound.clone();
+    let at = bytes.len() - 20;
+    bytes[at] ^= 4;
+    fs::write(&path, &bytes).unwrap();
+    for error in [
+        Index::open(&path).unwrap_err(),
+        Index::verify(&path).unwrap_err(),
+    ] {
+        let message = error.to_string();
+        assert!(
+            message.contains("damaged.garlic") && message.contains("section IDS"),
+            "{message}"
+        );
+        assert!(matches!(
+            source_of(error),
+            FormatError::SectionChecksum { section: "IDS", .. }
+        ));
+    }
+
+    fs::write(&path, &sound[..sound.len() / 2]).unwrap();
+    let error = source_of(Index::open(&path).unwrap_err());
+    assert!(matches!(error, FormatError::Truncated { .. }), "{error:?}");
+
+    fs::write(&path, "# a text file, longer than a header").unwrap();
+    let error = source_of(Index::open(&path).unwrap_err());
+    assert!(matches!(error, FormatError::NotAnIndex), "{error:?}");
+
+    fs::write(&path, "").unwrap();
+    let error = source_of(Index::open(&path).unwrap_err());
+    assert!(
+        matches!(error, FormatError::Truncated { found: 0, .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let sound = build(100, 2, &[], 1).to_bytes();
+    for version in [0, SUPPORTED_VERSIONS.end() + 1, u32::MAX] {
+        let mut bytes = sound.clone();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let error = Index::from_bytes(&bytes).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains(&format!("format version {version}")),
+            "{message}"
+        );
+        assert!(message.contains("rebuild"), "{message}");
+        match error {
+            FormatError::VersionTooOld { .. } => assert!(version < *SUPPORTED_VERSIONS.start()),
+            FormatError::VersionTooNew { .. } => assert!(version > *SUPPORTED_VERSIONS.end()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn paths_that_are_no_file_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let index = build(100, 2, &[], 1);
+    let missing = directory.path().join("missing").join("index");
+    for path in [
+        missing.as_path(),
+        directory.path(),
+        Path::new(""),
+        Path::new("/"),
+        Path::new(".."),
+    ] {
+        for error in [
+            index.save(path).unwrap_err(),
+            Index::open(path).map(|_| ()).unwrap_err(),
+            Index::verify(path).map(|_| ()).unwrap_err(),
+        ] {
+            match error {
+                Error::Io { path: named, .. } => assert_eq!(named, path),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_without_permission_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let closed = directory.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    let path = closed.join("index");
+    let (old, new) = (build(100, 2, &[], 1), build(100, 3, &[], 1));
+    old.save(&path).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    // Whoever may write everywhere cannot see this test fail.
+    if fs::File::create(closed.join("probe")).is_err() {
+        let error = new.save(&path).unwrap_err();
+        assert!(
+            matches!(&error, Error::Io { path: named, .. } if *named == path),
+            "{error:?}"
+        );
+        assert_eq!(Index::open(&path).unwrap(), old);
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn flips_anywhere_are_found(flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..4)) {
+        thread_local!(static SOUND: Vec<u8> = build(250, 5, &[], 1).to_bytes());
+        let mut bytes = SOUND.with(Clone::clone);
+        let sound = bytes.clone();
+        for (at, mask) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= mask;
+        }
+        prop_assume!(bytes != sound);
+        prop_assert!(Index::from_bytes(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_bytes_behind_a_signature_are_an_error(tail in prop::collection::vec(any::<u8>(), 0..600)) {
+        let mut bytes = b"GARLIC\0\x1a\x01\0\0\0\x08\0\0\0".to_vec();
+        bytes.extend(((tail.len() + 24) as u64).to_le_bytes());
+        bytes.extend(tail);
+        prop_assert!(Index::from_bytes(&bytes).is_err());
+    }
+}
