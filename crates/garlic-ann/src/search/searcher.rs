@@ -126,6 +126,17 @@ impl Index {
         }))
     }
 
+    /// The `count` cells nearest to a query in Mahalanobis distance, nearest first: those a search visits.
+    pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
+        self.check_query(query, 0)?;
+        let mut searcher = self.searcher();
+        let Scratch { query: mapped, route, cells, .. } = &mut *searcher.scratch;
+        mapped.resize(self.dim(), 0.0);
+        self.space.apply(query, mapped);
+        self.router.route(&self.model, mapped, count, route, &mut Work::default(), cells);
+        Ok(cells.clone())
+    }
+
     fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
         if query.len() != self.dim() {
             return Err(Error::Dimension {
