@@ -41,7 +41,7 @@ fn spherical(y: &[f32]) -> Vec<f64> {
 
 #[test]
 fn degenerate_points_have_fixed_coordinates() {
-    assert_eq!(spherical(&[]), []);
+    assert_eq!(spherical(&[]), [0.0_f64; 0]);
     assert_eq!(spherical(&[-2.5]), [-2.5]);
     assert_eq!(spherical(&[-0.0, -0.0, -0.0, -0.0]), [0.0; 4]);
     assert_eq!(spherical(&[-3.0, 0.0, -0.0, 0.0]), [3.0, PI, 0.0, 0.0]);

@@ -40,21 +40,35 @@ fn brute_force(data: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<(f32, u
 fn check(data: &[f32], dim: usize, config: Config, label: &str) {
     let rows = Rows::new(data, dim).unwrap();
     let cap = config.max_cells;
-    let index = Index::builder().config(config).threads(2).build(rows).unwrap();
+    let index = Index::builder()
+        .config(config)
+        .threads(2)
+        .build(rows)
+        .unwrap();
     assert_eq!(index.len(), rows.len(), "{label}");
-    assert!((1..=cap).contains(&index.cells()), "{label}: {} cells", index.cells());
+    assert!(
+        (1..=cap).contains(&index.cells()),
+        "{label}: {} cells",
+        index.cells()
+    );
     let mut rng = random_stream(9, 9);
     for case in 0..12 {
         let mut query = rows.row(uniform_below(&mut rng, rows.len())).to_vec();
         if case % 2 == 1 {
-            query.iter_mut().for_each(|v| *v += 3.0 * (uniform_unit(&mut rng) as f32 - 0.5));
+            query
+                .iter_mut()
+                .for_each(|v| *v += 3.0 * (uniform_unit(&mut rng) as f32 - 0.5));
         }
         for k in [1, 10, rows.len() + 5] {
             let search = Search::new(k).probes(usize::MAX).bins(1.0);
             let answer = index.search(&query, &search).unwrap();
             let got: Vec<(f32, u64)> = answer.hits.iter().map(|h| (h.distance, h.id)).collect();
             assert_eq!(got, brute_force(data, dim, &query, k), "{label} k {k}");
-            assert_eq!(answer.work.candidates, rows.len() as u64, "{label}: each point once");
+            assert_eq!(
+                answer.work.candidates,
+                rows.len() as u64,
+                "{label}: each point once"
+            );
             assert_eq!(answer.work.cells_scored, index.cells() as u64, "{label}");
         }
     }
@@ -62,39 +76,90 @@ fn check(data: &[f32], dim: usize, config: Config, label: &str) {
 
 fn random(n: usize, dim: usize, seed: u64) -> Vec<f32> {
     let mut rng = random_stream(seed, 1);
-    (0..n * dim).map(|_| 10.0 * uniform_unit(&mut rng) as f32).collect()
+    (0..n * dim)
+        .map(|_| 10.0 * uniform_unit(&mut rng) as f32)
+        .collect()
 }
 
 #[test]
 fn ordinary_data() {
     check(&random(500, 5, 1), 5, quick(), "uniform");
-    let clusters: Vec<f32> =
-        random(400, 8, 2).chunks(8).enumerate().flat_map(|(i, r)| {
-            r.iter().map(|v| v * 0.1 + (i % 5) as f32 * 20.0).collect::<Vec<_>>()
-        }).collect();
+    let clusters: Vec<f32> = random(400, 8, 2)
+        .chunks(8)
+        .enumerate()
+        .flat_map(|(i, r)| {
+            r.iter()
+                .map(|v| v * 0.1 + (i % 5) as f32 * 20.0)
+                .collect::<Vec<_>>()
+        })
+        .collect();
     check(&clusters, 8, quick(), "clusters");
 }
 
 #[test]
 fn every_structure_and_option() {
     let data = random(300, 6, 3);
-    for covariance in [Covariance::Full, Covariance::Diagonal, Covariance::Isotropic] {
+    for covariance in [
+        Covariance::Full,
+        Covariance::Diagonal,
+        Covariance::Isotropic,
+    ] {
         for (normalize, init) in [
             (Normalize::Global, Init::Kmeans),
             (Normalize::PerCoordinate, Init::FarthestPoint),
             (Normalize::None, Init::Random),
         ] {
-            let config = Config { covariance, normalize, init, ..quick() };
-            check(&data, 6, config, &format!("{covariance:?} {normalize:?} {init:?}"));
+            let config = Config {
+                covariance,
+                normalize,
+                init,
+                ..quick()
+            };
+            check(
+                &data,
+                6,
+                config,
+                &format!("{covariance:?} {normalize:?} {init:?}"),
+            );
         }
     }
-    let config = Config { rotate: false, split_method: SplitMethod::TwoMeans, adam_reset: true, ..quick() };
+    let config = Config {
+        rotate: false,
+        split_method: SplitMethod::TwoMeans,
+        adam_reset: true,
+        ..quick()
+    };
     check(&data, 6, config, "no rotation");
     for rank in [0, 1, 2, 4, 6, 9] {
-        check(&data, 6, Config { rank, angular_steps: 2, ..quick() }, &format!("rank {rank}"));
+        check(
+            &data,
+            6,
+            Config {
+                rank,
+                angular_steps: 2,
+                ..quick()
+            },
+            &format!("rank {rank}"),
+        );
     }
-    check(&data, 6, Config { train_fraction: 0.05, ..quick() }, "5 % training");
-    check(&data, 6, Config { epochs: 0, ..quick() }, "no epochs");
+    check(
+        &data,
+        6,
+        Config {
+            train_fraction: 0.05,
+            ..quick()
+        },
+        "5 % training",
+    );
+    check(
+        &data,
+        6,
+        Config {
+            epochs: 0,
+            ..quick()
+        },
+        "no epochs",
+    );
 }
 
 #[test]
@@ -106,12 +171,24 @@ fn degenerate_data() {
     check(&vec![0.0; 64], 1, quick(), "zeros in one dimension");
 
     let mut constant = random(200, 4, 6);
-    constant.chunks_mut(4).for_each(|r| (r[1], r[3]) = (7.0, -1.0));
+    constant
+        .chunks_mut(4)
+        .for_each(|r| (r[1], r[3]) = (7.0, -1.0));
     check(&constant, 4, quick(), "constant columns");
-    let per_coordinate = Config { normalize: Normalize::PerCoordinate, ..quick() };
-    check(&constant, 4, per_coordinate, "constant columns, per coordinate");
+    let per_coordinate = Config {
+        normalize: Normalize::PerCoordinate,
+        ..quick()
+    };
+    check(
+        &constant,
+        4,
+        per_coordinate,
+        "constant columns, per coordinate",
+    );
 
-    let masses: Vec<f32> = (0..300).flat_map(|i| vec![(i % 3) as f32 * 50.0; 4]).collect();
+    let masses: Vec<f32> = (0..300)
+        .flat_map(|i| vec![(i % 3) as f32 * 50.0; 4])
+        .collect();
     check(&masses, 4, quick(), "clusters of identical points");
 
     let mut duplicates = random(100, 5, 7);
@@ -119,7 +196,9 @@ fn degenerate_data() {
     duplicates.extend_from_within(..250);
     check(&duplicates, 5, quick(), "duplicates");
 
-    let line: Vec<f32> = (0..200).flat_map(|i| [i as f32, 2.0 * i as f32, -(i as f32)]).collect();
+    let line: Vec<f32> = (0..200)
+        .flat_map(|i| [i as f32, 2.0 * i as f32, -(i as f32)])
+        .collect();
     check(&line, 3, quick(), "points on a line");
     let tiny: Vec<f32> = random(150, 4, 8).iter().map(|v| v * 1e-12).collect();
     check(&tiny, 4, quick(), "tiny values");

@@ -9,7 +9,9 @@ use garlic_linalg::{random_stream, uniform_unit};
 
 fn data(n: usize, dim: usize) -> Vec<f32> {
     let mut rng = random_stream(4, 4);
-    (0..n * dim).map(|i| uniform_unit(&mut rng) as f32 * (1 + i % 5) as f32).collect()
+    (0..n * dim)
+        .map(|i| uniform_unit(&mut rng) as f32 * (1 + i % 5) as f32)
+        .collect()
 }
 
 fn small() -> Config {
@@ -30,7 +32,13 @@ fn same_seed_same_bytes_for_any_number_of_threads() {
     let data = data(1500, 20);
     let rows = Rows::new(&data, 20).unwrap();
     let bytes = |threads: usize, seed: u64| {
-        Index::builder().config(small()).seed(seed).threads(threads).build(rows).unwrap().to_bytes()
+        Index::builder()
+            .config(small())
+            .seed(seed)
+            .threads(threads)
+            .build(rows)
+            .unwrap()
+            .to_bytes()
     };
     let one = bytes(1, 7);
     assert_eq!(one, bytes(2, 7));
@@ -45,13 +53,20 @@ fn batches_and_single_queries_give_the_same_answers() {
     let index = Index::builder().config(small()).build(rows).unwrap();
     let search = Search::new(5).probes(3).bins(0.4);
     let one = index.search_batch(rows, &search).unwrap();
-    let two = index.search_batch(rows, &search.clone().threads(2)).unwrap();
+    let two = index
+        .search_batch(rows, &search.clone().threads(2))
+        .unwrap();
     assert_eq!(one, two);
     let mut searcher = index.searcher();
     for (query, answer) in rows.iter().zip(&one) {
         assert_eq!(&index.search(query, &search).unwrap(), answer);
         assert_eq!(&searcher.search(query, &search).unwrap(), answer);
-        assert!(answer.hits.windows(2).all(|w| (w[0].distance, w[0].id) < (w[1].distance, w[1].id)));
+        assert!(
+            answer
+                .hits
+                .windows(2)
+                .all(|w| (w[0].distance, w[0].id) < (w[1].distance, w[1].id))
+        );
         assert!(answer.hits.len() <= 5 && answer.work.candidates <= 800);
     }
 }
@@ -62,7 +77,9 @@ fn more_probes_and_more_bins_never_look_at_fewer_points() {
     let rows = Rows::new(&data, 10).unwrap();
     let index = Index::builder().config(small()).build(rows).unwrap();
     let count = |probes: usize, bins: f64| -> u64 {
-        let answers = index.search_batch(rows.slice(0..50), &Search::new(1).probes(probes).bins(bins)).unwrap();
+        let answers = index
+            .search_batch(rows.slice(0..50), &Search::new(1).probes(probes).bins(bins))
+            .unwrap();
         answers.iter().map(|a| a.work.candidates).sum()
     };
     assert!(count(1, 0.3) < count(2, 0.3) && count(2, 0.3) < count(4, 0.3));
@@ -71,38 +88,101 @@ fn more_probes_and_more_bins_never_look_at_fewer_points() {
 
 #[test]
 fn bad_vectors_are_refused() {
-    let build = |data: &[f32], dim: usize| Index::builder().config(small()).build(Rows::new(data, dim)?);
+    let build = |data: &[f32], dim: usize| {
+        Index::builder()
+            .config(small())
+            .build(Rows::new(data, dim)?)
+    };
     assert!(matches!(build(&[], 3), Err(Error::NoVectors)));
     assert!(matches!(build(&[1.0; 7], 3), Err(Error::Shape(_))));
     assert!(matches!(build(&[1.0; 7], 0), Err(Error::Shape(_))));
     let mut values = vec![1.0; 12];
     values[7] = f32::NAN;
-    assert!(matches!(build(&values, 3), Err(Error::NotFinite { row: 2, column: 1, .. })));
+    assert!(matches!(
+        build(&values, 3),
+        Err(Error::NotFinite {
+            row: 2,
+            column: 1,
+            ..
+        })
+    ));
     values[7] = f32::NEG_INFINITY;
-    assert!(matches!(build(&values, 3), Err(Error::NotFinite { row: 2, column: 1, .. })));
+    assert!(matches!(
+        build(&values, 3),
+        Err(Error::NotFinite {
+            row: 2,
+            column: 1,
+            ..
+        })
+    ));
     values[7] = 1e30;
-    assert!(matches!(build(&values, 3), Err(Error::TooLarge { row: 2, column: 1, .. })));
+    assert!(matches!(
+        build(&values, 3),
+        Err(Error::TooLarge {
+            row: 2,
+            column: 1,
+            ..
+        })
+    ));
 }
 
 #[test]
 fn bad_queries_are_refused() {
     let data = data(100, 4);
-    let index = Index::builder().config(small()).build(Rows::new(&data, 4).unwrap()).unwrap();
+    let index = Index::builder()
+        .config(small())
+        .build(Rows::new(&data, 4).unwrap())
+        .unwrap();
     let run = |q: &[f32], s: Search| index.search(q, &s);
     let q = &data[..4];
-    assert!(matches!(run(q, Search::new(0)), Err(Error::SearchParameter { name: "k", .. })));
-    assert!(matches!(run(q, Search::new(1).probes(0)), Err(Error::SearchParameter { name: "probes", .. })));
+    assert!(matches!(
+        run(q, Search::new(0)),
+        Err(Error::SearchParameter { name: "k", .. })
+    ));
+    assert!(matches!(
+        run(q, Search::new(1).probes(0)),
+        Err(Error::SearchParameter { name: "probes", .. })
+    ));
     for bins in [0.0, -1.0, 1.5, f64::NAN] {
-        assert!(matches!(run(q, Search::new(1).bins(bins)), Err(Error::SearchParameter { name: "bins", .. })));
+        assert!(matches!(
+            run(q, Search::new(1).bins(bins)),
+            Err(Error::SearchParameter { name: "bins", .. })
+        ));
     }
-    assert!(matches!(run(&q[..3], Search::new(1)), Err(Error::Dimension { expected: 4, found: 3 })));
+    assert!(matches!(
+        run(&q[..3], Search::new(1)),
+        Err(Error::Dimension {
+            expected: 4,
+            found: 3
+        })
+    ));
     let bad = [1.0, f32::NAN, 0.0, 0.0];
-    assert!(matches!(run(&bad, Search::new(1)), Err(Error::QueryNotFinite { row: 0, column: 1, .. })));
+    assert!(matches!(
+        run(&bad, Search::new(1)),
+        Err(Error::QueryNotFinite {
+            row: 0,
+            column: 1,
+            ..
+        })
+    ));
     let batch = [1.0, 1.0, 0.0, 0.0, 1.0, 2.0, 3.0, f32::INFINITY];
     let batch = index.search_batch(Rows::new(&batch, 4).unwrap(), &Search::new(1));
-    assert!(matches!(batch, Err(Error::QueryNotFinite { row: 1, column: 3, .. })));
+    assert!(matches!(
+        batch,
+        Err(Error::QueryNotFinite {
+            row: 1,
+            column: 3,
+            ..
+        })
+    ));
     let threads = index.search_batch(Rows::new(q, 4).unwrap(), &Search::new(1).threads(0));
-    assert!(matches!(threads, Err(Error::SearchParameter { name: "threads", .. })));
+    assert!(matches!(
+        threads,
+        Err(Error::SearchParameter {
+            name: "threads",
+            ..
+        })
+    ));
     // A query far away is an ordinary query, even where its distances overflow.
     let far = index.search(&[3e38; 4], &Search::new(2)).unwrap();
     assert_eq!(far.hits.len(), 2);
@@ -113,7 +193,10 @@ fn bad_parameters_are_refused_before_any_work() {
     let data = data(100, 4);
     let rows = Rows::new(&data, 4).unwrap();
     let called = AtomicUsize::new(0);
-    let config = Config { tau: -1.0, ..small() };
+    let config = Config {
+        tau: -1.0,
+        ..small()
+    };
     let result = Index::builder()
         .config(config)
         .progress(|_| {
@@ -122,8 +205,14 @@ fn bad_parameters_are_refused_before_any_work() {
         .build(rows);
     assert!(matches!(result, Err(Error::Config { key, .. }) if key == "tau"));
     assert_eq!(called.load(Ordering::Relaxed), 0);
-    assert!(matches!(Index::builder().threads(0).build(rows), Err(Error::Config { .. })));
-    assert!(matches!(Index::builder().set("epoch", "3"), Err(Error::UnknownKey { .. })));
+    assert!(matches!(
+        Index::builder().threads(0).build(rows),
+        Err(Error::Config { .. })
+    ));
+    assert!(matches!(
+        Index::builder().set("epoch", "3"),
+        Err(Error::UnknownKey { .. })
+    ));
 }
 
 #[test]
@@ -133,18 +222,31 @@ fn progress_names_every_stage_and_epoch() {
     let index = Index::builder()
         .preset(Preset::Paper)
         .config(small())
-        .progress(|p| seen.lock().unwrap().push((p.stage, p.done, p.total, p.epoch.cloned())))
+        .progress(|p| {
+            seen.lock()
+                .unwrap()
+                .push((p.stage, p.done, p.total, p.epoch.cloned()))
+        })
         .build(Rows::new(&data, 6).unwrap())
         .unwrap();
     let seen = seen.into_inner().unwrap();
     for stage in [Stage::Prepare, Stage::Train, Stage::Assign, Stage::Bins] {
-        let last = seen.iter().filter(|s| s.0 == stage).map(|s| (s.1, s.2)).max().unwrap();
+        let last = seen
+            .iter()
+            .filter(|s| s.0 == stage)
+            .map(|s| (s.1, s.2))
+            .max()
+            .unwrap();
         assert_eq!(last.0, last.1, "{stage:?} is reported to its end");
     }
     let epochs: Vec<_> = seen.into_iter().filter_map(|s| s.3).collect();
     assert_eq!(epochs.len(), 8);
     assert_eq!(epochs, index.history().epochs);
-    assert!(epochs.iter().all(|e| e.loss.is_finite() && e.cells > 0 && (0.0..=1.0).contains(&e.covered)));
+    assert!(
+        epochs
+            .iter()
+            .all(|e| e.loss.is_finite() && e.cells > 0 && (0.0..=1.0).contains(&e.covered))
+    );
     assert_eq!(epochs.last().unwrap().cells, index.cells());
 }
 
@@ -153,7 +255,10 @@ fn a_raised_flag_cancels() {
     let data = data(3000, 16);
     let rows = Rows::new(&data, 16).unwrap();
     let flag = Arc::new(AtomicBool::new(true));
-    let result = Index::builder().config(small()).cancel(flag.clone()).build(rows);
+    let result = Index::builder()
+        .config(small())
+        .cancel(flag.clone())
+        .build(rows);
     assert!(matches!(result, Err(Error::Cancelled)));
 
     flag.store(false, Ordering::Relaxed);
@@ -170,7 +275,11 @@ fn a_raised_flag_cancels() {
         })
         .build(rows);
     assert!(matches!(result, Err(Error::Cancelled)));
-    assert_eq!(epochs.load(Ordering::Relaxed), 2, "training ends with the epoch in which the flag was raised");
+    assert_eq!(
+        epochs.load(Ordering::Relaxed),
+        2,
+        "training ends with the epoch in which the flag was raised"
+    );
 }
 
 #[test]

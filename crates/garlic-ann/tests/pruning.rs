@@ -16,7 +16,11 @@ fn mahalanobis(model: &Gaussians, x: &[f32], cell: usize) -> f64 {
     let full = matches!(model.factors, Factors::Full(_));
     let mut y = vec![0.0f64; dim];
     for i in 0..dim {
-        let sum: f64 = if full { (0..i).map(|j| entry(i, j) * y[j]).sum() } else { 0.0 };
+        let sum: f64 = if full {
+            (0..i).map(|j| entry(i, j) * y[j]).sum()
+        } else {
+            0.0
+        };
         y[i] = (f64::from(x[i]) - f64::from(mean[i]) - sum) / entry(i, i);
     }
     y.iter().map(|v| v * v).sum::<f64>().sqrt()
@@ -25,7 +29,9 @@ fn mahalanobis(model: &Gaussians, x: &[f32], cell: usize) -> f64 {
 fn random_model(dim: usize, cells: usize, covariance: Covariance, seed: u64) -> Gaussians {
     let mut rng = random_stream(seed, 2);
     let mut draw = |scale: f64| (scale * (2.0 * uniform_unit(&mut rng) - 1.0)) as f32;
-    let means = (0..cells * dim).map(|i| draw(3.0) / (1.0 + (i % dim) as f32).sqrt()).collect();
+    let means = (0..cells * dim)
+        .map(|i| draw(3.0) / (1.0 + (i % dim) as f32).sqrt())
+        .collect();
     let values = match covariance {
         Covariance::Full => (0..cells)
             .flat_map(|_| {
@@ -57,15 +63,29 @@ fn random_points(n: usize, dim: usize, seed: u64) -> Vec<f32> {
 
 #[test]
 fn assignment_equals_brute_force() {
-    for covariance in [Covariance::Full, Covariance::Diagonal, Covariance::Isotropic] {
-        for (dim, cells, n) in [(1, 3, 50), (3, 1, 40), (7, 20, 300), (40, 33, 500), (97, 12, 200)] {
+    for covariance in [
+        Covariance::Full,
+        Covariance::Diagonal,
+        Covariance::Isotropic,
+    ] {
+        for (dim, cells, n) in [
+            (1, 3, 50),
+            (3, 1, 40),
+            (7, 20, 300),
+            (40, 33, 500),
+            (97, 12, 200),
+        ] {
             let model = random_model(dim, cells, covariance, dim as u64);
             let data = random_points(n, dim, 5);
             let rows = Rows::new(&data, dim).unwrap();
             // A radius that covers some points once, some twice, some not at all.
             let mut nearest: Vec<f64> = rows
                 .iter()
-                .map(|x| (0..cells).map(|c| mahalanobis(&model, x, c)).fold(f64::INFINITY, f64::min))
+                .map(|x| {
+                    (0..cells)
+                        .map(|c| mahalanobis(&model, x, c))
+                        .fold(f64::INFINITY, f64::min)
+                })
                 .collect();
             nearest.sort_by(f64::total_cmp);
             let tau = (nearest[n * 2 / 3] * 1.02) as f32;
@@ -77,11 +97,17 @@ fn assignment_equals_brute_force() {
                 // Ties within rounding may go either way; anything else is an error.
                 let chosen = all[assignment.nearest[p] as usize];
                 assert!(chosen <= best * (1.0 + 1e-5), "{label}: {chosen} {best}");
-                assert!((f64::from(assignment.distance[p]) - chosen).abs() <= 1e-4 * chosen.max(1e-3), "{label}");
+                assert!(
+                    (f64::from(assignment.distance[p]) - chosen).abs() <= 1e-4 * chosen.max(1e-3),
+                    "{label}"
+                );
                 for (c, distance) in all.iter().enumerate() {
                     let covered = assignment.covering(p).contains(&(c as u32));
                     let clear = (distance - f64::from(tau)).abs() > 1e-4 * distance;
-                    assert!(!clear || covered == (*distance <= f64::from(tau)), "{label} cell {c}: {distance} {tau}");
+                    assert!(
+                        !clear || covered == (*distance <= f64::from(tau)),
+                        "{label} cell {c}: {distance} {tau}"
+                    );
                 }
             }
             assert!(assignment.work.done > 0);
@@ -93,7 +119,13 @@ fn assignment_equals_brute_force() {
 fn pruning_saves_most_of_the_work_on_structured_data() {
     let model = random_model(128, 60, Covariance::Full, 1);
     let data = random_points(2000, 128, 6);
-    let assignment = assign(Rows::new(&data, 128).unwrap(), &model, 0.5, &Cancel::default()).unwrap();
+    let assignment = assign(
+        Rows::new(&data, 128).unwrap(),
+        &model,
+        0.5,
+        &Cancel::default(),
+    )
+    .unwrap();
     let share = assignment.work.done as f64 / assignment.work.full as f64;
     assert!(share < 0.9, "{share}");
 }
@@ -103,7 +135,11 @@ fn routing_visits_the_nearest_cells() {
     let dim = 48;
     let data = random_points(1500, dim, 7);
     let rows = Rows::new(&data, dim).unwrap();
-    for covariance in [Covariance::Full, Covariance::Diagonal, Covariance::Isotropic] {
+    for covariance in [
+        Covariance::Full,
+        Covariance::Diagonal,
+        Covariance::Isotropic,
+    ] {
         let config = Config {
             covariance,
             initial_cells: 30,
@@ -113,14 +149,19 @@ fn routing_visits_the_nearest_cells() {
             factor_rate: [1e-3, 5e-2, 5e-2],
             ..Config::default()
         };
-        let index = Index::builder().config(config).threads(2).build(rows).unwrap();
+        let index = Index::builder()
+            .config(config)
+            .threads(2)
+            .build(rows)
+            .unwrap();
         let model = index.model();
         let queries = random_points(60, dim, 8);
         let mut mapped = vec![0.0; dim];
         for query in queries.chunks_exact(dim) {
             index.space().apply(query, &mut mapped);
-            let mut order: Vec<(f64, usize)> =
-                (0..index.cells()).map(|c| (mahalanobis(model, &mapped, c), c)).collect();
+            let mut order: Vec<(f64, usize)> = (0..index.cells())
+                .map(|c| (mahalanobis(model, &mapped, c), c))
+                .collect();
             order.sort_by(|a, b| a.0.total_cmp(&b.0));
             for probes in [1, 3, 10, 29] {
                 let route = index.route(query, probes).unwrap();
@@ -128,12 +169,17 @@ fn routing_visits_the_nearest_cells() {
                 let limit = order[probes - 1].0;
                 for (rank, cell) in route.iter().enumerate() {
                     let distance = mahalanobis(model, &mapped, *cell as usize);
-                    assert!(distance <= limit * (1.0 + 1e-5), "{covariance:?} {distance} {limit}");
+                    assert!(
+                        distance <= limit * (1.0 + 1e-5),
+                        "{covariance:?} {distance} {limit}"
+                    );
                     assert!((distance - order[rank].0).abs() <= 1e-4 * distance, "order");
                 }
             }
         }
-        let answer = index.search(&queries[..dim], &Search::new(1).probes(2)).unwrap();
+        let answer = index
+            .search(&queries[..dim], &Search::new(1).probes(2))
+            .unwrap();
         assert!(answer.work.routing_madds > 0);
     }
 }

@@ -30,14 +30,16 @@ fn main() {
         }
     }
     for s in &r.by_shape {
-        println!(
-            "{:9} {:14} n {} r1 {:.3} cand {:.0}",
-            s.stratum.name(),
-            s.row.method,
-            s.row.queries,
-            s.row.recall_at_1,
-            s.row.candidates
-        );
+        for b in &s.budgets {
+            println!(
+                "{:9} n {} {:6} garlic {} kmeans {}",
+                s.stratum.name(),
+                s.queries,
+                b.cost,
+                p(b.garlic),
+                p(b.kmeans)
+            );
+        }
     }
     for row in r.rows.iter().filter(|r| r.front) {
         println!(

@@ -213,10 +213,16 @@ fn answer_all(
         Ok((answers, nanos, begin, last))
     };
     thread::scope(|scope| {
-        let handles: Vec<_> = ranges.iter().map(|r| scope.spawn(|| work(r.clone()))).collect();
+        let handles: Vec<_> = ranges
+            .iter()
+            .map(|r| scope.spawn(|| work(r.clone())))
+            .collect();
         let parts: Vec<_> = handles
             .into_iter()
-            .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|h| {
+                h.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect();
         let mut answers = Vec::with_capacity(queries.len());
         let mut nanos = Vec::with_capacity(queries.len());

@@ -79,8 +79,8 @@ pub struct Synthetic {
 /// Clusters of each shape.
 const CLUSTERS: [usize; 3] = [24, 24, 12];
 /// Standard deviation of a centre's coordinates is this over the square root of the dimension: centres are
-/// about 4 apart in any dimension.
-const SPREAD: f64 = 3.0;
+/// about 6 apart in any dimension.
+const SPREAD: f64 = 4.0;
 // Random streams.
 const SHAPES: u64 = 1;
 const BASE: u64 = 2;
@@ -180,7 +180,7 @@ impl Cluster {
         let (rank, widths, thickness) = match stratum {
             Stratum::Needle => (
                 1 + uniform_below(rng, 2),
-                (3.0, 9.0),
+                (2.0, 6.0),
                 log_uniform(rng, 0.01, 0.03),
             ),
             Stratum::Pancake => (

@@ -20,6 +20,9 @@ use crate::train::{self, Cpu, streams};
 /// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
 const LARGEST_VALUE: f32 = 1e15;
 
+/// Told how far a build is.
+type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
+
 /// Options of a build.
 ///
 /// `'a` is how long the progress callback lives.
@@ -27,7 +30,7 @@ const LARGEST_VALUE: f32 = 1e15;
 pub struct Builder<'a> {
     config: Config,
     threads: Option<usize>,
-    progress: Option<Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>>,
+    progress: Option<Callback<'a>>,
     cancel: Cancel,
 }
 
@@ -272,7 +275,7 @@ fn check_finite(vectors: Rows<'_>) -> Result<()> {
     let bad = vectors
         .data()
         .par_iter()
-        .position_first(|v| !(v.abs() <= LARGEST_VALUE));
+        .position_first(|v| v.is_nan() || v.abs() > LARGEST_VALUE);
     match bad {
         None => Ok(()),
         Some(at) => {

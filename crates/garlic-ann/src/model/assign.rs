@@ -192,7 +192,11 @@ fn assign_block(
     result.take(evaluated, tau_squared);
 
     // Every other cell, for as long as it may still matter.
-    let limits: Vec<f32> = result.nearest.iter().map(|n| n.1.max(tau_squared)).collect();
+    let limits: Vec<f32> = result
+        .nearest
+        .iter()
+        .map(|n| n.1.max(tau_squared))
+        .collect();
     let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
         let survivors = bounds.survivors(cell, &limits, &guess);
         for lanes in survivors.chunks(LANES) {
@@ -219,7 +223,10 @@ fn for_each_cell(
             || Tile::new(model.dim()),
             |tile, cell| {
                 cancel.check()?;
-                let mut out = Evaluated { points: Vec::new(), madds: 0 };
+                let mut out = Evaluated {
+                    points: Vec::new(),
+                    madds: 0,
+                };
                 task(cell, tile, &mut out);
                 Ok(out)
             },
@@ -241,7 +248,11 @@ fn evaluate(
     let (squared, done) = tile.distances(points, lanes, model, cell, alive);
     out.madds += LANES as u64 * tile::madds(model, done);
     if done == model.dim() {
-        let within = lanes.iter().zip(squared).zip(limits).filter(|((_, s), l)| s <= *l);
+        let within = lanes
+            .iter()
+            .zip(squared)
+            .zip(limits)
+            .filter(|((_, s), l)| s <= *l);
         out.points.extend(within.map(|((p, s), _)| (*p, s)));
     }
 }
@@ -281,44 +292,59 @@ impl Bounds {
         let stride = tiles * LANES;
         // The first coordinates of every tile of points, transposed once for all cells.
         let mut columns = vec![0.0; stride * short];
-        columns.par_chunks_mut(short * LANES).enumerate().for_each(|(tile, columns)| {
-            for t in 0..LANES {
-                let p = (tile * LANES + t).min(points.len() - 1);
-                for (i, x) in points.row(p)[..short].iter().enumerate() {
-                    columns[i * LANES + t] = *x;
+        columns
+            .par_chunks_mut(short * LANES)
+            .enumerate()
+            .for_each(|(tile, columns)| {
+                for t in 0..LANES {
+                    let p = (tile * LANES + t).min(points.len() - 1);
+                    for (i, x) in points.row(p)[..short].iter().enumerate() {
+                        columns[i * LANES + t] = *x;
+                    }
                 }
-            }
-        });
+            });
         let mut values = vec![0.0; stride * model.len()];
-        values.par_chunks_mut(stride).enumerate().try_for_each_init(
-            || Tile::new(model.dim()),
-            |tile, (cell, bounds)| {
-                cancel.check()?;
-                let tiles = bounds.chunks_exact_mut(LANES).zip(columns.chunks_exact(short * LANES));
-                for (bounds, columns) in tiles {
-                    bounds.copy_from_slice(&tile.prefix(columns, model, cell, short));
-                }
-                Ok::<_, crate::error::Error>(())
-            },
-        )?;
+        values
+            .par_chunks_mut(stride)
+            .enumerate()
+            .try_for_each_init(
+                || Tile::new(model.dim()),
+                |tile, (cell, bounds)| {
+                    cancel.check()?;
+                    let tiles = bounds
+                        .chunks_exact_mut(LANES)
+                        .zip(columns.chunks_exact(short * LANES));
+                    for (bounds, columns) in tiles {
+                        bounds.copy_from_slice(&tile.prefix(columns, model, cell, short));
+                    }
+                    Ok::<_, crate::error::Error>(())
+                },
+            )?;
         let madds = (stride * model.len()) as u64 * tile::madds(model, short);
-        Ok(Self { stride, values, madds })
+        Ok(Self {
+            stride,
+            values,
+            madds,
+        })
     }
 
     /// The cell with the smallest bound for every point.
     fn smallest(&self, points: usize) -> Vec<u32> {
         let mut guess = vec![0u32; points];
-        guess.par_chunks_mut(GUESS_CHUNK).enumerate().for_each(|(chunk, guess)| {
-            let mut best = [f32::INFINITY; GUESS_CHUNK];
-            for (cell, bounds) in self.values.chunks_exact(self.stride).enumerate() {
-                let bounds = &bounds[chunk * GUESS_CHUNK..];
-                for ((g, b), bound) in guess.iter_mut().zip(&mut best).zip(bounds) {
-                    if bound < b {
-                        (*g, *b) = (cell as u32, *bound);
+        guess
+            .par_chunks_mut(GUESS_CHUNK)
+            .enumerate()
+            .for_each(|(chunk, guess)| {
+                let mut best = [f32::INFINITY; GUESS_CHUNK];
+                for (cell, bounds) in self.values.chunks_exact(self.stride).enumerate() {
+                    let bounds = &bounds[chunk * GUESS_CHUNK..];
+                    for ((g, b), bound) in guess.iter_mut().zip(&mut best).zip(bounds) {
+                        if bound < b {
+                            (*g, *b) = (cell as u32, *bound);
+                        }
                     }
                 }
-            }
-        });
+            });
         guess
     }
 

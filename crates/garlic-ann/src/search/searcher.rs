@@ -28,6 +28,10 @@ pub(crate) struct Scratch {
 
 /// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
 #[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "moving a pointer in and out is cheaper than moving the buffers' handles"
+)]
 pub(crate) struct ScratchPool(Mutex<Vec<Box<Scratch>>>);
 
 impl ScratchPool {
@@ -130,10 +134,22 @@ impl Index {
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
-        let Scratch { query: mapped, route, cells, .. } = &mut *searcher.scratch;
+        let Scratch {
+            query: mapped,
+            route,
+            cells,
+            ..
+        } = &mut *searcher.scratch;
         mapped.resize(self.dim(), 0.0);
         self.space.apply(query, mapped);
-        self.router.route(&self.model, mapped, count, route, &mut Work::default(), cells);
+        self.router.route(
+            &self.model,
+            mapped,
+            count,
+            route,
+            &mut Work::default(),
+            cells,
+        );
         Ok(cells.clone())
     }
 

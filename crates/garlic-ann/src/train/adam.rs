@@ -149,10 +149,12 @@ mod tests {
     /// The first step of Adam is the rate times the gradient's sign, whatever its size.
     #[test]
     fn first_step_has_the_size_of_the_rate() {
-        let mut config = Config::default();
-        config.warmup_epochs = 0;
-        config.mean_rate = [0.1, 0.1, 0.1];
-        config.factor_rate = [10.0, 10.0, 10.0];
+        let config = Config {
+            warmup_epochs: 0,
+            mean_rate: [0.1, 0.1, 0.1],
+            factor_rate: [10.0, 10.0, 10.0],
+            ..Config::default()
+        };
         let mut m = model();
         let mut adam = Adam::new(&config, &m);
         let gradient = Gradient {

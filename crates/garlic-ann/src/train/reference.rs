@@ -71,7 +71,9 @@ fn norm(v: &[f64]) -> f64 {
 
 fn sets(points: &[Vec<f64>], model: &Model, tau: f64) -> Sets {
     let distances = |x: &Vec<f64>| -> Vec<f64> {
-        (0..model.cells()).map(|c| model.mahalanobis(x, c)).collect()
+        (0..model.cells())
+            .map(|c| model.mahalanobis(x, c))
+            .collect()
     };
     let nearest = |d: &[f64]| (0..d.len()).min_by(|a, b| d[*a].total_cmp(&d[*b])).unwrap();
     Sets {
@@ -87,14 +89,25 @@ fn sets(points: &[Vec<f64>], model: &Model, tau: f64) -> Sets {
 }
 
 /// Mean and covariance of a cell's points.
-fn moments(points: &[Vec<f64>], sets: &Sets, cell: usize, dim: usize) -> Option<(Vec<f64>, Vec<f64>, usize)> {
-    let own: Vec<&Vec<f64>> =
-        points.iter().zip(&sets.nearest).filter(|(_, c)| **c == cell).map(|(x, _)| x).collect();
+fn moments(
+    points: &[Vec<f64>],
+    sets: &Sets,
+    cell: usize,
+    dim: usize,
+) -> Option<(Vec<f64>, Vec<f64>, usize)> {
+    let own: Vec<&Vec<f64>> = points
+        .iter()
+        .zip(&sets.nearest)
+        .filter(|(_, c)| **c == cell)
+        .map(|(x, _)| x)
+        .collect();
     if own.is_empty() {
         return None;
     }
     let count = own.len() as f64;
-    let mean: Vec<f64> = (0..dim).map(|i| own.iter().map(|x| x[i]).sum::<f64>() / count).collect();
+    let mean: Vec<f64> = (0..dim)
+        .map(|i| own.iter().map(|x| x[i]).sum::<f64>() / count)
+        .collect();
     let mut covariance = vec![0.0; dim * dim];
     for x in &own {
         for i in 0..dim {
@@ -112,7 +125,9 @@ fn shape_difference(model: &Model, cell: usize, covariance: &[f64]) -> Vec<f64> 
     let mut out = vec![0.0; d * d];
     for i in 0..d {
         for j in 0..d {
-            let sum: f64 = (0..=i.min(j)).map(|k| model.entry(cell, i, k) * model.entry(cell, j, k)).sum();
+            let sum: f64 = (0..=i.min(j))
+                .map(|k| model.entry(cell, i, k) * model.entry(cell, j, k))
+                .sum();
             out[i * d + j] = sum - covariance[i * d + j];
         }
     }
@@ -123,24 +138,50 @@ fn value(loss: Loss, points: &[Vec<f64>], model: &Model, sets: &Sets, tau: f64) 
     let (d, cells, n) = (model.dim, model.cells(), points.len() as f64);
     match loss {
         Loss::Divergence => {
-            let nearest = |x| (0..cells).map(|c| model.mahalanobis(x, c)).fold(f64::INFINITY, f64::min);
-            points.iter().map(|x| (nearest(x) - tau).max(0.0)).sum::<f64>() / n
+            let nearest = |x| {
+                (0..cells)
+                    .map(|c| model.mahalanobis(x, c))
+                    .fold(f64::INFINITY, f64::min)
+            };
+            points
+                .iter()
+                .map(|x| (nearest(x) - tau).max(0.0))
+                .sum::<f64>()
+                / n
         }
         Loss::Coverage => {
             let confidence = |x: &Vec<f64>, covering: &Vec<usize>| {
-                let weights: Vec<f64> = covering.iter().map(|c| (-model.euclid(x, *c)).exp()).collect();
-                weights.iter().copied().fold(0.0, f64::max) / weights.iter().sum::<f64>().max(1e-300)
+                let weights: Vec<f64> = covering
+                    .iter()
+                    .map(|c| (-model.euclid(x, *c)).exp())
+                    .collect();
+                weights.iter().copied().fold(0.0, f64::max)
+                    / weights.iter().sum::<f64>().max(1e-300)
             };
             let pairs = points.iter().zip(&sets.covering);
-            1.0 - pairs.map(|(x, c)| if c.is_empty() { 0.0 } else { confidence(x, c) }).sum::<f64>() / n
+            1.0 - pairs
+                .map(|(x, c)| if c.is_empty() { 0.0 } else { confidence(x, c) })
+                .sum::<f64>()
+                / n
         }
         Loss::Anchor => {
             let mut total = 0.0;
             for cell in 0..cells {
-                let Some((mean, covariance, count)) = moments(points, sets, cell, d) else { continue };
-                total += model.mean(cell).iter().zip(&mean).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+                let Some((mean, covariance, count)) = moments(points, sets, cell, d) else {
+                    continue;
+                };
+                total += model
+                    .mean(cell)
+                    .iter()
+                    .zip(&mean)
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum::<f64>();
                 if count >= 2 {
-                    total += SHAPE * shape_difference(model, cell, &covariance).iter().map(|v| v * v).sum::<f64>();
+                    total += SHAPE
+                        * shape_difference(model, cell, &covariance)
+                            .iter()
+                            .map(|v| v * v)
+                            .sum::<f64>();
                 }
             }
             total / (d * cells) as f64
@@ -149,7 +190,13 @@ fn value(loss: Loss, points: &[Vec<f64>], model: &Model, sets: &Sets, tau: f64) 
 }
 
 /// The closed form: derivatives by means and by packed factors.
-fn closed_form(loss: Loss, points: &[Vec<f64>], model: &Model, sets: &Sets, tau: f64) -> (Vec<f64>, Vec<f64>) {
+fn closed_form(
+    loss: Loss,
+    points: &[Vec<f64>],
+    model: &Model,
+    sets: &Sets,
+    tau: f64,
+) -> (Vec<f64>, Vec<f64>) {
     let (d, cells, n) = (model.dim, model.cells(), points.len() as f64);
     let stride = d * (d + 1) / 2;
     let (mut means, mut factors) = (vec![0.0; cells * d], vec![0.0; cells * stride]);
@@ -192,7 +239,9 @@ fn closed_form(loss: Loss, points: &[Vec<f64>], model: &Model, sets: &Sets, tau:
         Loss::Anchor => {
             let factor = 1.0 / (d * cells) as f64;
             for cell in 0..cells {
-                let Some((mean, covariance, count)) = moments(points, sets, cell, d) else { continue };
+                let Some((mean, covariance, count)) = moments(points, sets, cell, d) else {
+                    continue;
+                };
                 for i in 0..d {
                     means[cell * d + i] += 2.0 * factor * (model.mean(cell)[i] - mean[i]);
                 }
@@ -202,8 +251,11 @@ fn closed_form(loss: Loss, points: &[Vec<f64>], model: &Model, sets: &Sets, tau:
                 let difference = shape_difference(model, cell, &covariance);
                 for i in 0..d {
                     for j in 0..=i {
-                        let product: f64 = (j..d).map(|k| difference[i * d + k] * model.entry(cell, k, j)).sum();
-                        factors[cell * stride + i * (i + 1) / 2 + j] += 4.0 * SHAPE * factor * product;
+                        let product: f64 = (j..d)
+                            .map(|k| difference[i * d + k] * model.entry(cell, k, j))
+                            .sum();
+                        factors[cell * stride + i * (i + 1) / 2 + j] +=
+                            4.0 * SHAPE * factor * product;
                     }
                 }
             }
@@ -228,7 +280,11 @@ fn problem(dim: usize, cells: usize, seed: u64) -> (Vec<Vec<f64>>, Model, f64) {
         }
     }
     let means: Vec<f64> = (0..cells * dim).map(|_| draw(1.0)).collect();
-    let model = Model { dim, means, factors };
+    let model = Model {
+        dim,
+        means,
+        factors,
+    };
     // A radius that about half the points are within.
     let tau = 1.2 * (dim as f64 / 2.0).sqrt();
     let mut points = Vec::new();
@@ -258,7 +314,10 @@ fn closed_forms_agree_with_central_differences() {
             let sets = sets(&points, &model, tau);
             for loss in LOSSES {
                 let (means, factors) = closed_form(loss, &points, &model, &sets, tau);
-                let largest = means.iter().chain(&factors).fold(0.0f64, |m, v| m.max(v.abs()));
+                let largest = means
+                    .iter()
+                    .chain(&factors)
+                    .fold(0.0f64, |m, v| m.max(v.abs()));
                 // All parameters of small models, a spread of those of large ones.
                 let count = means.len() + factors.len();
                 for i in (0..count).step_by(count.div_ceil(60)) {
@@ -273,7 +332,11 @@ fn closed_forms_agree_with_central_differences() {
                         value(loss, &points, &m, &sets, tau)
                     };
                     let numeric = (shifted(h) - shifted(-h)) / (2.0 * h);
-                    let exact = if i < means.len() { means[i] } else { factors[i - means.len()] };
+                    let exact = if i < means.len() {
+                        means[i]
+                    } else {
+                        factors[i - means.len()]
+                    };
                     let error = (numeric - exact).abs();
                     assert!(
                         error <= 1e-5 * exact.abs() + 1e-7 * largest.max(1e-3),
@@ -299,7 +362,16 @@ fn fast(points: &[Vec<f64>], model: &Gaussians, weights: &Weights) -> (super::Lo
     let assignment = cpu.assign(rows, model, weights.tau).unwrap();
     let statistics = cpu.statistics(rows, model.len(), &assignment).unwrap();
     let mut gradient = Gradient::default();
-    let losses = cpu.gradient(rows, model, &assignment, &statistics, weights, &mut gradient).unwrap();
+    let losses = cpu
+        .gradient(
+            rows,
+            model,
+            &assignment,
+            &statistics,
+            weights,
+            &mut gradient,
+        )
+        .unwrap();
     (losses, gradient)
 }
 
@@ -307,7 +379,10 @@ fn assert_near(got: &[f32], want: &[f64], label: &str) {
     assert_eq!(got.len(), want.len(), "{label}");
     let largest = want.iter().fold(1e-9f64, |m, v| m.max(v.abs()));
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
-        assert!((f64::from(*g) - w).abs() <= 2e-4 * largest, "{label} [{i}]: {g} {w}");
+        assert!(
+            (f64::from(*g) - w).abs() <= 2e-4 * largest,
+            "{label} [{i}]: {g} {w}"
+        );
     }
 }
 
@@ -338,10 +413,18 @@ fn the_fast_gradients_agree_with_the_closed_forms() {
                 let factors = match structure {
                     "full" => Factors::Full(to_f32(&model.factors)),
                     "diagonal" => Factors::Diagonal(to_f32(&diagonal(&model.factors))),
-                    _ => Factors::Isotropic(model.factors.chunks_exact(stride).map(|f| f[0] as f32).collect()),
+                    _ => Factors::Isotropic(
+                        model
+                            .factors
+                            .chunks_exact(stride)
+                            .map(|f| f[0] as f32)
+                            .collect(),
+                    ),
                 };
-                let gaussians =
-                    Gaussians { means: Matrix::from_vec(to_f32(&model.means), dim).unwrap(), factors };
+                let gaussians = Gaussians {
+                    means: Matrix::from_vec(to_f32(&model.means), dim).unwrap(),
+                    factors,
+                };
                 let sets = sets(&points, &model, tau);
                 for loss in LOSSES {
                     let on = |l: Loss| f64::from(u8::from(l == loss));
@@ -360,8 +443,10 @@ fn the_fast_gradients_agree_with_the_closed_forms() {
                         "full" => assert_near(&gradient.factors, &factors, &label),
                         "diagonal" => assert_near(&gradient.factors, &diagonal(&factors), &label),
                         _ => {
-                            let sums: Vec<f64> =
-                                diagonal(&factors).chunks_exact(dim).map(|f| f.iter().sum()).collect();
+                            let sums: Vec<f64> = diagonal(&factors)
+                                .chunks_exact(dim)
+                                .map(|f| f.iter().sum())
+                                .collect();
                             assert_near(&gradient.factors, &sums, &label);
                         }
                     }
@@ -373,7 +458,10 @@ fn the_fast_gradients_agree_with_the_closed_forms() {
                     };
                     // The simple structures leave the covariance's off-diagonal entries out of the anchor.
                     if structure == "full" || loss != Loss::Anchor || dim == 1 {
-                        assert!((got - want).abs() <= 1e-4 * want.abs().max(1e-3), "{label}: {got} {want}");
+                        assert!(
+                            (got - want).abs() <= 1e-4 * want.abs().max(1e-3),
+                            "{label}: {got} {want}"
+                        );
                     }
                 }
             }

@@ -20,8 +20,6 @@ enum Plan {
     Keep,
     /// Two children at these centres.
     Split([Vec<f32>; 2]),
-    /// A split that was tried and made no sense.
-    Refuse,
     /// A copy at this centre.
     Clone(Vec<f32>),
 }
@@ -38,7 +36,7 @@ pub(super) fn split_and_clone(
     epoch: usize,
 ) -> (Refinement, Vec<Option<usize>>) {
     let holdings = Lists::group(model.len(), assignment.holdings());
-    let plans: Vec<Plan> = (0..model.len())
+    let plans: Vec<(Plan, bool)> = (0..model.len())
         .into_par_iter()
         .map(|cell| {
             plan(
@@ -56,7 +54,9 @@ pub(super) fn split_and_clone(
     let mut done = Refinement::default();
     let mut origin: Vec<Option<usize>> = (0..model.len()).map(Some).collect();
     let scale = config.split_scale as f32;
-    for (cell, plan) in plans.into_iter().enumerate() {
+    for (cell, (plan, refuse)) in plans.into_iter().enumerate() {
+        refused[cell] |= refuse;
+        done.refused += usize::from(refuse);
         let room = model.len() < config.max_cells;
         match plan {
             Plan::Split([first, second]) if room => {
@@ -74,11 +74,6 @@ pub(super) fn split_and_clone(
                 let factor = model.factor(cell).to_vec();
                 push(model, &centre, &factor);
                 done.cloned += 1;
-            }
-            Plan::Refuse => {
-                refused[cell] = true;
-                done.refused += 1;
-                continue;
             }
             _ => continue,
         }
@@ -136,6 +131,7 @@ fn floored(mut factor: Vec<f32>, model: &Gaussians, config: &Config) -> Vec<f32>
     factor
 }
 
+/// What happens to a cell, and whether splitting it was tried and made no sense.
 fn plan(
     points: Rows<'_>,
     assignment: &Assignment,
@@ -144,17 +140,17 @@ fn plan(
     refused: bool,
     config: &Config,
     epoch: usize,
-) -> Plan {
+) -> (Plan, bool) {
     let all = points.len() as f64;
     let size = held.len() as f64;
     // Streams of different refinements and cells never meet: cells stay below 2^20.
     let stream = streams::REFINE + ((epoch as u64) << 20) + cell as u64;
-    let mut plan = Plan::Keep;
+    let mut refuse = false;
     if config.split && size > config.split_threshold * all && !refused {
         if let Some(centres) = split_centres(points, held, config, stream) {
-            return Plan::Split(centres);
+            return (Plan::Split(centres), false);
         }
-        plan = Plan::Refuse;
+        refuse = true;
     }
     if config.clone && size > config.clone_threshold * all {
         let tau = config.tau as f32;
@@ -172,11 +168,13 @@ fn plan(
             .filter(|p| assignment.covering(**p as usize).contains(&(cell as u32)))
             .count();
         if !shell.is_empty() && shell.len() as f64 > config.clone_ratio * inside as f64 {
-            // A refusal is remembered at the next visit; the clone is what helps now.
-            return Plan::Clone(clone_centre(points, &shell, config, stream));
+            return (
+                Plan::Clone(clone_centre(points, &shell, config, stream)),
+                refuse,
+            );
         }
     }
-    plan
+    (Plan::Keep, refuse)
 }
 
 /// At most `count` of `ids`, drawn without replacement, in ascending order.

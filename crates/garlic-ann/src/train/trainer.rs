@@ -30,7 +30,15 @@ pub(crate) fn train(
     let mut gradient = Gradient::default();
 
     for number in 1..=config.epochs {
-        let mut epoch = one_epoch(points, number, &mut model, &mut adam, config, backend, &mut gradient)?;
+        let mut epoch = one_epoch(
+            points,
+            number,
+            &mut model,
+            &mut adam,
+            config,
+            backend,
+            &mut gradient,
+        )?;
         let wants = Wants::at(number, config);
         if wants.any() {
             epoch.refinement = Some(refine_cells(
@@ -81,8 +89,7 @@ fn one_epoch(
         let rows = batch.as_rows();
         let assignment = backend.assign(rows, model, weights.tau)?;
         let statistics = backend.statistics(rows, model.len(), &assignment)?;
-        let losses =
-            backend.gradient(rows, model, &assignment, &statistics, &weights, gradient)?;
+        let losses = backend.gradient(rows, model, &assignment, &statistics, &weights, gradient)?;
         sums.add(&losses, &assignment, model.len());
         let progress = (number - 1) as f64 + step as f64 / steps as f64;
         adam.step(model, gradient, progress);
@@ -101,8 +108,10 @@ impl Wants {
     fn at(epoch: usize, config: &Config) -> Self {
         let settled = epoch >= config.warmup_epochs && epoch + config.refine_quiet <= config.epochs;
         Self {
-            refine: settled && (config.split || config.clone) && epoch % config.refine_every == 0,
-            prune: settled && config.prune && epoch % config.prune_every == 0,
+            refine: settled
+                && (config.split || config.clone)
+                && epoch.is_multiple_of(config.refine_every),
+            prune: settled && config.prune && epoch.is_multiple_of(config.prune_every),
         }
     }
 

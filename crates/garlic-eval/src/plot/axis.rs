@@ -172,7 +172,7 @@ fn log_ticks(a: f64, b: f64) -> Vec<Tick> {
 
 /// A number without exponent, as short as it can be.
 fn plain(value: f64) -> String {
-    if value >= 1e7 || value < 1e-4 {
+    if !(1e-4..1e7).contains(&value) {
         format!("{value:.0e}")
     } else if value >= 10.0 {
         thousands(value)

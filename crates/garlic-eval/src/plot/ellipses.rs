@@ -6,8 +6,13 @@ use garlic_linalg::Rows;
 
 use super::axis::Axis;
 use super::chart::{Area, frame, legend};
-use super::palette;
 use super::svg::{Svg, Text, escape};
+
+/// Cells drawn strongly; more would hide the points and each other.
+const STRONG: usize = 16;
+const ONE: &str = r##"fill="none" stroke="#0072B2" stroke-width="1.6""##;
+const TAU: &str = r##"fill="none" stroke="#0072B2" stroke-width="1" stroke-opacity="0.55" stroke-dasharray="5 4""##;
+const OTHER: &str = r##"fill="none" stroke="#8a8a8a" stroke-width="0.7" stroke-opacity="0.45""##;
 
 /// A kind of points with a colour of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +61,8 @@ pub struct CellView {
     pub groups: Vec<Group>,
     /// Points and the number of their group.
     pub points: Vec<(f64, f64, usize)>,
-    /// Cells.
+    /// Cells, the most important first: the first few are drawn strongly, with their outer ellipse, the others
+    /// faintly at radius 1.
     pub cells: Vec<Ellipse>,
     /// Mahalanobis radius of the outer ellipse.
     pub tau: f64,
@@ -90,7 +96,9 @@ impl CellView {
             tau: index.config().tau,
         };
         let flat = index.dim() < 2;
-        for cell in 0..model.len() {
+        let mut order: Vec<usize> = (0..model.len()).collect();
+        order.sort_by_key(|&c| std::cmp::Reverse(index.cell(c).bins.members().len()));
+        for cell in order {
             let (mean, factor) = (model.mean(cell), model.factor(cell));
             let l = |i: usize| factor.get(i).copied().map_or(0.0, f64::from);
             let [l00, l10, l11] = match &model.factors {
@@ -122,7 +130,6 @@ impl CellView {
     pub fn svg(&self, id: &str) -> String {
         const WIDTH: f64 = 720.0;
         const HEIGHT: f64 = 640.0;
-        const CELL: &str = palette::BLUE;
         let mut svg = Svg::default();
         svg.text(
             &Text {
@@ -134,22 +141,35 @@ impl CellView {
             },
             &self.title,
         );
-        let tau = format!("cell at radius {}", self.tau);
+        let strong = self.cells.len().min(STRONG);
+        let (one, tau) = match self.cells.len() > STRONG {
+            true => (
+                format!("{strong} largest cells, radius 1"),
+                format!("radius {}", self.tau),
+            ),
+            false => (
+                "cell at radius 1".to_owned(),
+                format!("radius {}", self.tau),
+            ),
+        };
         let mut names: Vec<(&str, usize)> = self
             .groups
             .iter()
             .enumerate()
             .map(|(i, g)| (g.name.as_str(), i))
             .collect();
-        names.push(("cell at radius 1", self.groups.len()));
-        names.push((&tau, self.groups.len() + 1));
+        let own = self.groups.len();
+        names.extend([(one.as_str(), own), (tau.as_str(), own + 1)]);
+        if self.cells.len() > STRONG {
+            names.push(("the other cells, radius 1", own + 2));
+        }
         let bottom = legend(&mut svg, &names, 42.0, WIDTH, |svg, i, x, y| {
             match self.groups.get(i) {
                 Some(group) => dot(svg, x + 12.0, y, 4.0, &escape(&group.colour), 0.9),
                 None => svg.raw(format_args!(
                     r#"<ellipse cx="{:.1}" cy="{y:.1}" rx="12" ry="5.5" {}/>"#,
                     x + 12.0,
-                    style(CELL, i > self.groups.len(), 1.0)
+                    [ONE, TAU, OTHER][(i - own).min(2)]
                 )),
             }
         });
@@ -172,6 +192,21 @@ impl CellView {
             area.right - area.left,
             area.bottom - area.top
         ));
+        let outline = |svg: &mut Svg, cell: &Ellipse, radius: f64, style: &str| {
+            let (long, short, angle) = cell.axes();
+            let (rx, ry) = (long * radius * unit, short * radius * unit);
+            let (px, py) = (x.at(cell.centre.0), y.at(cell.centre.1));
+            if [px, py, rx, ry].iter().all(|v| v.is_finite()) {
+                let (px, py) = area.place(px, py);
+                let degrees = -angle.to_degrees();
+                svg.raw(format_args!(
+                    r#"<ellipse cx="{px:.1}" cy="{py:.1}" rx="{rx:.2}" ry="{ry:.2}" transform="rotate({degrees:.1} {px:.1} {py:.1})" {style}/>"#
+                ));
+            }
+        };
+        self.cells[strong..]
+            .iter()
+            .for_each(|cell| outline(&mut svg, cell, 1.0, OTHER));
         for &(px, py, group) in &self.points {
             let colour = self
                 .groups
@@ -180,30 +215,15 @@ impl CellView {
             let (px, py) = (x.at(px), y.at(py));
             if (0.0..=1.0).contains(&px) && (0.0..=1.0).contains(&py) {
                 let (px, py) = area.place(px, py);
-                dot(&mut svg, px, py, 1.7, &escape(colour), 0.45);
+                dot(&mut svg, px, py, 1.7, &escape(colour), 0.55);
             }
         }
-        // The more cells, the fainter each outline: hundreds of outer ellipses would hide the points.
-        let faint = (12.0 / self.cells.len().max(1) as f64)
-            .sqrt()
-            .clamp(0.12, 0.8);
-        for outer in [true, false] {
-            for cell in &self.cells {
-                let radius = if outer { self.tau } else { 1.0 };
-                let (long, short, angle) = cell.axes();
-                let (rx, ry) = (long * radius * unit, short * radius * unit);
-                let (px, py) = (x.at(cell.centre.0), y.at(cell.centre.1));
-                if !(px.is_finite() && py.is_finite() && rx.is_finite() && ry.is_finite()) {
-                    continue;
-                }
-                let (px, py) = area.place(px, py);
-                let degrees = -angle.to_degrees();
-                svg.raw(format_args!(
-                    r#"<ellipse cx="{px:.1}" cy="{py:.1}" rx="{rx:.2}" ry="{ry:.2}" transform="rotate({degrees:.1} {px:.1} {py:.1})" {}/>"#,
-                    style(CELL, outer, if outer { faint } else { 0.85 })
-                ));
-            }
-        }
+        self.cells[..strong]
+            .iter()
+            .for_each(|cell| outline(&mut svg, cell, self.tau, TAU));
+        self.cells[..strong]
+            .iter()
+            .for_each(|cell| outline(&mut svg, cell, 1.0, ONE));
         svg.raw(format_args!("</g>"));
         svg.finish(&self.title, WIDTH, HEIGHT)
     }
@@ -241,20 +261,9 @@ fn dot(svg: &mut Svg, x: f64, y: f64, radius: f64, colour: &str, opacity: f64) {
     ));
 }
 
-fn style(colour: &str, outer: bool, opacity: f64) -> String {
-    let dash = if outer {
-        r#" stroke-dasharray="4 3""#
-    } else {
-        ""
-    };
-    let fill = if outer { "none" } else { colour };
-    format!(
-        r#"fill="{fill}" fill-opacity="0.06" stroke="{colour}" stroke-width="1.1" stroke-opacity="{opacity:.2}"{dash}"#
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::palette;
     use super::super::svg::well_formed;
     use super::*;
 
@@ -309,5 +318,11 @@ mod tests {
         assert!(!svg.contains("NaN"));
         // Two in the legend, two for the cell.
         assert_eq!(svg.matches("<ellipse").count(), 4);
+        // Three in the legend, an outer one for the strong cells only.
+        view.cells = vec![view.cells[0]; STRONG + 5];
+        assert_eq!(
+            view.svg("a").matches("<ellipse").count(),
+            3 + 2 * STRONG + 5
+        );
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn well_formed(text: &str) -> Result<(), String> {
         }
         let body = tag.strip_suffix('/').unwrap_or(tag);
         let name = body.split_whitespace().next().ok_or("an empty tag")?;
-        if body.matches('"').count() % 2 != 0 {
+        if !body.matches('"').count().is_multiple_of(2) {
             return Err(format!("unbalanced quotes in `{tag}`"));
         }
         for (i, part) in body[name.len()..].split('"').enumerate() {
@@ -149,7 +149,7 @@ pub(crate) fn well_formed(text: &str) -> Result<(), String> {
             let between = part.trim();
             if i % 2 == 0
                 && !between.is_empty()
-                && !(between.ends_with('=') && !between.contains(' '))
+                && (between.contains(' ') || !between.ends_with('='))
             {
                 return Err(format!("attribute without quotes in `{tag}`"));
             }

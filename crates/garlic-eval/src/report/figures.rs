@@ -2,9 +2,8 @@
 
 use garlic_ann::Index;
 use garlic_ann::train::History;
-use garlic_linalg::Rows;
 
-use super::Figure;
+use super::{Figure, Pictured};
 use crate::evaluate::Row;
 use crate::plot::{Axis, CellView, Chart, Group, Mark, Series, method_colour, palette};
 
@@ -107,7 +106,7 @@ pub fn training_figure(history: &History) -> Figure {
     .size(720.0, 260.0);
     Figure {
         title: "Training".into(),
-        text: "The loss should fall and flatten. The number of cells jumps where cells are split, cloned or pruned. The \
+        text: "The loss should fall and flatten; its terms are shown without their weights. The number of cells jumps where cells are split, cloned or pruned. The \
                covered share is the part of the points within radius tau of some cell. A largest cell that keeps growing \
                has begun to swallow its neighbours: its probes cost many candidates."
             .into(),
@@ -155,13 +154,13 @@ fn histogram(sizes: &[usize], bars: usize) -> Vec<(f64, f64)> {
 }
 
 /// Cells as ellipses over a sample of the points.
-pub fn cells_figure(
-    index: &Index,
-    base: Rows<'_>,
-    groups: Vec<Group>,
-    group_of: Option<&[usize]>,
-) -> Figure {
-    let view = CellView::of_index(index, base, groups, group_of, 4000);
+pub fn cells_figure(index: &Index, pictured: Pictured<'_>) -> Figure {
+    let Pictured {
+        rows,
+        groups,
+        group_of,
+    } = pictured;
+    let view = CellView::of_index(index, rows, groups, group_of, 4000);
     let plane = if index.config().rotates() {
         "the first two principal components of the data"
     } else {
@@ -170,8 +169,8 @@ pub fn cells_figure(
     Figure {
         title: "Cells from above".into(),
         text: format!(
-            "The data seen along {plane}. Every solid ellipse is the shadow of a cell at Mahalanobis radius 1, the dashed \
-             one at radius {}. Cells that overlap here may be far apart in the other dimensions.",
+            "The data seen along {plane}. An ellipse is the shadow of a cell: solid at Mahalanobis radius 1, dashed at \
+             radius {}. The largest cells are drawn strongly, the others in grey. Cells that overlap here may be far apart in the other dimensions.",
             index.config().tau
         ),
         svgs: vec![view.svg("cells-from-above")],

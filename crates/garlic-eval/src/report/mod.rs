@@ -14,15 +14,26 @@ use garlic_linalg::Rows;
 use crate::evaluate::Row;
 use crate::plot::Group;
 
+/// Indexed vectors for the picture of the cells.
+#[derive(Clone, Debug)]
+pub struct Pictured<'a> {
+    /// The vectors.
+    pub rows: Rows<'a>,
+    /// Kinds of vectors, each with its colour.
+    pub groups: Vec<Group>,
+    /// Each vector's kind; with none, all are of the first.
+    pub group_of: Option<&'a [usize]>,
+}
+
 /// The report of one index measured by a sweep, with whatever baselines are among the rows.
 ///
-/// `base` are the indexed vectors, for the picture of the cells, with their groups and each row's group.
+/// Without `pictured` the picture of the cells is left out.
 pub fn index_report(
     title: &str,
     facts: Vec<(String, String)>,
     index: &Index,
     rows: &[Row],
-    base: Option<(Rows<'_>, Vec<Group>, Option<&[usize]>)>,
+    pictured: Option<Pictured<'_>>,
 ) -> Report {
     let mut report = Report::new(title);
     report.facts = facts;
@@ -33,10 +44,8 @@ pub fn index_report(
     report.figures.push(recall_figure(rows, Cost::Work));
     report.figures.push(training_figure(index.history()));
     report.figures.push(cell_size_figure(index));
-    if let Some((base, groups, group_of)) = base {
-        report
-            .figures
-            .push(cells_figure(index, base, groups, group_of));
+    if let Some(pictured) = pictured {
+        report.figures.push(cells_figure(index, pictured));
     }
     report
 }

@@ -116,28 +116,36 @@ pub fn budget_table(title: &str, unit: &str, budgets: &[Budget]) -> Table {
 
 /// Recall by shape of cluster.
 pub fn shape_table(shapes: &[ShapeRecall]) -> Table {
+    let rows = |s: &ShapeRecall| -> Vec<Vec<String>> {
+        let cells = |b: &Budget| {
+            let first = [
+                s.stratum.name().to_owned(),
+                s.queries.to_string(),
+                thousands(b.cost),
+            ];
+            first.into_iter().chain(compared(b)).collect()
+        };
+        s.budgets.iter().map(cells).collect()
+    };
     Table {
         title: "Recall by shape".into(),
-        text: "The same queries divided by the shape of the cluster they were drawn from, each method at its setting \
-               whose average over all queries is closest to 1,000 candidates."
+        text: "The same queries divided by the shape of the cluster they were drawn from: recall@1 when that many \
+               candidates are spent on a query of this shape."
             .into(),
-        header: ["shape", "method", "queries", "recall@1", "recall@10", "candidates"].map(str::to_owned).into(),
-        rows: shapes
-            .iter()
-            .map(|s| {
-                vec![
-                    s.stratum.name().into(),
-                    s.row.method.clone(),
-                    s.row.queries.to_string(),
-                    format!("{:.4}", s.row.recall_at_1),
-                    share(s.row.recall_at_10),
-                    thousands(s.row.candidates),
-                ]
-            })
-            .collect(),
-        left: 2,
+        header: ["shape", "queries", "candidates", "garlic", "k-means cells", "difference"].map(str::to_owned).into(),
+        rows: shapes.iter().flat_map(rows).collect(),
+        left: 1,
         ..Table::default()
     }
+}
+
+/// Recall of both methods and the difference.
+fn compared(budget: &Budget) -> [String; 3] {
+    let difference = budget
+        .garlic
+        .zip(budget.kmeans)
+        .map_or("-".into(), |(g, k)| format!("{:+.4}", g - k));
+    [share(budget.garlic), share(budget.kmeans), difference]
 }
 
 fn share(value: Option<f64>) -> String {

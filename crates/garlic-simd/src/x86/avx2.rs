@@ -105,8 +105,13 @@ unsafe fn solve_half(
 ) {
     let row = |i: usize| l[i * (i + 1) / 2..].as_ptr();
     // SAFETY: half + 16 <= 32, the length of a row of `y`, `residual` and `sums`.
-    let (solution, right, sums) =
-        unsafe { (y.as_mut_ptr().add(half), residual.as_ptr().add(half), sums.as_mut_ptr().add(half)) };
+    let (solution, right, sums) = unsafe {
+        (
+            y.as_mut_ptr().add(half),
+            residual.as_ptr().add(half),
+            sums.as_mut_ptr().add(half),
+        )
+    };
     // SAFETY: sixteen values of `sums` follow.
     let mut total = unsafe { [_mm256_loadu_ps(sums), _mm256_loadu_ps(sums.add(8))] };
     let mut first = from;
@@ -138,17 +143,17 @@ unsafe fn solve_half(
                 }
             }
         }
-        for b in 0..count {
+        for (b, row) in rows.iter().enumerate().take(count) {
             let (done, open) = acc.split_at_mut(b);
             let current = &mut open[0];
             // SAFETY: row first + b has first + b + 1 values; row first + b of `y` lies below row `to`.
             unsafe {
                 for (e, earlier) in done.iter().enumerate() {
-                    let factor = _mm256_broadcast_ss(&*rows[b].add(first + e));
+                    let factor = _mm256_broadcast_ss(&*row.add(first + e));
                     current[0] = _mm256_fnmadd_ps(factor, earlier[0], current[0]);
                     current[1] = _mm256_fnmadd_ps(factor, earlier[1], current[1]);
                 }
-                let inverse = _mm256_set1_ps(1.0 / *rows[b].add(first + b));
+                let inverse = _mm256_set1_ps(1.0 / *row.add(first + b));
                 let s = solution.add((first + b) * LANES);
                 for h in 0..2 {
                     current[h] = _mm256_mul_ps(current[h], inverse);

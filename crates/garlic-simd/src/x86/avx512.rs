@@ -64,6 +64,14 @@ reduction!(l2_squared, |x, y, s| {
 });
 reduction!(dot, |x, y, s| _mm512_fmadd_ps(x, y, s));
 
+/// A row of 32 values; they must lie behind `p`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load(p: *const f32) -> [__m512; 2] {
+    // SAFETY: the caller's promise.
+    unsafe { [_mm512_loadu_ps(p), _mm512_loadu_ps(p.add(16))] }
+}
+
 /// Rows handled together: sixteen independent sums hide the latency of a multiply-add, and every factor that
 /// is loaded serves both halves of the lanes.
 const BLOCK: usize = 8;
@@ -80,9 +88,8 @@ pub(crate) unsafe fn solve_rows(
 ) {
     let row = |i: usize| l[i * (i + 1) / 2..].as_ptr();
     let solution = y.as_mut_ptr();
-    // SAFETY (1): every pointer given to it starts a row of 32 values.
-    let load = |p: *const f32| unsafe { [_mm512_loadu_ps(p), _mm512_loadu_ps(p.add(16))] };
-    let mut total = load(sums.as_ptr());
+    // SAFETY: `sums` has 32 values.
+    let mut total = unsafe { load(sums.as_ptr()) };
     let mut first = from;
     while first < to {
         let count = BLOCK.min(to - first);
@@ -90,8 +97,8 @@ pub(crate) unsafe fn solve_rows(
         let mut rows = [l.as_ptr(); BLOCK];
         for b in 0..count {
             rows[b] = row(first + b);
-            // SAFETY: row first + b - from < to - from of `residual`; see (1).
-            acc[b] = load(unsafe { residual.as_ptr().add((first + b - from) * LANES) });
+            // SAFETY: row first + b - from < to - from of `residual`, 32 values long.
+            acc[b] = unsafe { load(residual.as_ptr().add((first + b - from) * LANES)) };
         }
         for b in count..BLOCK {
             // Unused rows repeat a valid one: their results are dropped.
@@ -108,17 +115,17 @@ pub(crate) unsafe fn solve_rows(
                 }
             }
         }
-        for b in 0..count {
+        for (b, row) in rows.iter().enumerate().take(count) {
             let (done, open) = acc.split_at_mut(b);
             let current = &mut open[0];
             // SAFETY: row first + b has first + b + 1 values; row first + b of `y` lies below row `to`.
             unsafe {
                 for (e, earlier) in done.iter().enumerate() {
-                    let factor = _mm512_set1_ps(*rows[b].add(first + e));
+                    let factor = _mm512_set1_ps(*row.add(first + e));
                     current[0] = _mm512_fnmadd_ps(factor, earlier[0], current[0]);
                     current[1] = _mm512_fnmadd_ps(factor, earlier[1], current[1]);
                 }
-                let inverse = _mm512_set1_ps(1.0 / *rows[b].add(first + b));
+                let inverse = _mm512_set1_ps(1.0 / *row.add(first + b));
                 for h in 0..2 {
                     current[h] = _mm512_mul_ps(current[h], inverse);
                     _mm512_storeu_ps(solution.add((first + b) * LANES + 16 * h), current[h]);
