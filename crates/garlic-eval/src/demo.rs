@@ -268,11 +268,11 @@ fn measure(
         batch: false,
     };
     let own = Grid {
-        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16],
+        probes: vec![1, 2, 3, 4, 5, 6, 8],
         bins: vec![0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
     };
     let plain = Grid {
-        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64],
+        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16],
         bins: vec![],
     };
     let total = own.settings(index, K).len() + plain.settings(kmeans, K).len() + 1;

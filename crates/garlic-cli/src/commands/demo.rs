@@ -151,23 +151,24 @@ fn readable(options: &DemoOptions, result: &DemoResult) -> String {
         ),
     ]);
     let shapes = {
-        let mut shapes = Table::new(&["<shape", "<method", "queries", "R@1", "R@10", "candidates"]);
+        let mut shapes = Table::new(&["<shape", "queries", "candidates", "garlic", "k-means"]);
         for shape in &result.by_shape {
-            shapes.row(vec![
-                shape.stratum.name().to_owned(),
-                shape.row.method.clone(),
-                shape.row.queries.to_string(),
-                recall(Some(shape.row.recall_at_1)),
-                recall(shape.row.recall_at_10),
-                format!("{:.0}", shape.row.candidates),
-            ]);
+            for budget in &shape.budgets {
+                shapes.row(vec![
+                    shape.stratum.name().to_owned(),
+                    shape.queries.to_string(),
+                    format!("{:.0}", budget.cost),
+                    recall(budget.garlic),
+                    recall(budget.kmeans),
+                ]);
+            }
         }
         shapes.render()
     };
     format!(
         "{facts}\nRecall@1 at equal candidates (brute force: 1.0000 at {n})\n{}\
          \nRecall@1 at equal work, in distance equivalents (brute force: 1.0000 at {n})\n{}\
-         \nBy shape of the cluster, at about 1,000 candidates\n{shapes}\nReport: {}\n",
+         \nRecall@1 by shape of the cluster, at equal candidates\n{shapes}\nReport: {}\n",
         budgets("candidates", &result.by_candidates),
         budgets("work", &result.by_work),
         result.report.display(),

@@ -5,7 +5,7 @@ use garlic_ann::train::History;
 
 use super::{Figure, Pictured};
 use crate::evaluate::Row;
-use crate::plot::{Axis, CellView, Chart, Group, Mark, Series, method_colour, palette};
+use crate::plot::{Axis, CellView, Chart, Mark, Series, method_colour, palette};
 
 /// What a query costs, for the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

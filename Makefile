@@ -1,0 +1,42 @@
+# `make demo` shows what the project does, `make test` runs every check; both need only Rust and make.
+
+CARGO ?= cargo
+DEMO_DIR ?= demo
+RESULTS ?= bench/results
+
+.PHONY: help demo test lint unit scalar bench soak clean
+
+help:
+	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
+	@echo "make test    lints, all tests, and the kernels' tests once more without SIMD"
+	@echo "make lint    formatting, clippy and documentation, warnings are errors"
+	@echo "make bench   build and evaluate on the data sets in GARLIC_DATA (hours on a small machine)"
+	@echo "make soak    the long versions of the randomised tests"
+
+demo:
+	$(CARGO) run --locked --release -p garlic-cli -- demo --out $(DEMO_DIR)
+
+test: lint unit scalar
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+unit:
+	$(CARGO) test --locked --workspace
+
+# The scalar kernels are the oracle of the others: what is built on them must work on them alone.
+scalar:
+	GARLIC_SIMD=scalar $(CARGO) test --locked -p garlic-simd -p garlic-linalg -p garlic-ann
+
+bench:
+	$(CARGO) build --locked --release -p garlic-cli
+	bench/run $(RESULTS)
+
+soak:
+	PROPTEST_CASES=20000 $(CARGO) test --locked --release --workspace
+
+clean:
+	$(CARGO) clean
+	rm -rf $(DEMO_DIR)
