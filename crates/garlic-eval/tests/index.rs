@@ -117,7 +117,12 @@ fn the_demo_runs_and_repeats_itself() {
     };
     assert_eq!(found(&a), found(&b));
     let methods: Vec<&str> = a.rows.iter().map(|r| r.method.as_str()).collect();
-    for method in ["garlic", "k-means cells", "brute force"] {
+    for method in [
+        "garlic",
+        "k-means cells",
+        "k-means, 4x cells",
+        "brute force",
+    ] {
         assert!(methods.contains(&method));
     }
     assert_eq!(a.by_candidates.len(), 5);

@@ -4,7 +4,7 @@ mod brute;
 mod kmeans;
 
 pub use brute::{BRUTE_FORCE, BruteForce, brute_force};
-pub use kmeans::{KMEANS, KmeansIndex, KmeansOptions};
+pub use kmeans::{KMEANS, KMEANS_FINE, KmeansIndex, KmeansOptions};
 
 use std::collections::BinaryHeap;
 

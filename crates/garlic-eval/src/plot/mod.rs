@@ -9,7 +9,7 @@ pub use axis::Axis;
 pub use chart::{Chart, Mark, Series};
 pub use ellipses::{CellView, Ellipse, Group};
 
-use crate::baseline::{BRUTE_FORCE, KMEANS};
+use crate::baseline::{BRUTE_FORCE, KMEANS, KMEANS_FINE};
 use crate::target::GARLIC;
 
 /// The Okabe-Ito palette without its yellow, which is too light on white.
@@ -35,6 +35,7 @@ pub fn method_colour(method: &str) -> &'static str {
     match method {
         GARLIC => palette::BLUE,
         KMEANS => palette::VERMILLION,
+        KMEANS_FINE => palette::ORANGE,
         BRUTE_FORCE => palette::BLACK,
         _ => "#666666",
     }
