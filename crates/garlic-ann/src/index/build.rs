@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         let rows = sample.as_ref().map_or(points.as_rows(), Matrix::as_rows);
         let backend = Cpu::new(cancel.clone());
         self.tell(Stage::Train, 0, config.epochs, None);
-        let (model, history) = train::train(rows, config, &backend, &mut |epoch| {
+        let (model, history) = train::train(rows, config, &backend, cancel, &mut |epoch| {
             self.tell(Stage::Train, epoch.epoch, config.epochs, Some(epoch));
         })?;
         drop(sample);

@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use super::dbscan::{NOISE, dbscan};
 use super::history::Refinement;
 use super::streams;
+use crate::cancel::Cancel;
 use crate::config::{Config, SplitMethod};
+use crate::error::Result;
 use crate::model::{Assignment, Factors, Gaussians, Lists};
 
 /// Lloyd steps of a 2-means split.
@@ -34,12 +36,14 @@ pub(super) fn split_and_clone(
     refused: &mut Vec<bool>,
     config: &Config,
     epoch: usize,
-) -> (Refinement, Vec<Option<usize>>) {
+    cancel: &Cancel,
+) -> Result<(Refinement, Vec<Option<usize>>)> {
     let holdings = Lists::group(model.len(), assignment.holdings());
     let plans: Vec<(Plan, bool)> = (0..model.len())
         .into_par_iter()
         .map(|cell| {
-            plan(
+            cancel.check()?;
+            Ok(plan(
                 points,
                 assignment,
                 holdings.get(cell),
@@ -47,9 +51,9 @@ pub(super) fn split_and_clone(
                 refused[cell],
                 config,
                 epoch,
-            )
+            ))
         })
-        .collect();
+        .collect::<Result<_>>()?;
 
     let mut done = Refinement::default();
     let mut origin: Vec<Option<usize>> = (0..model.len()).map(Some).collect();
@@ -80,7 +84,7 @@ pub(super) fn split_and_clone(
         origin.push(None);
         refused.push(false);
     }
-    (done, origin)
+    Ok((done, origin))
 }
 
 /// Removes cells that hold at most `config.prune_size` points; the fullest cell always stays.
@@ -273,4 +277,155 @@ fn clone_centre(points: Rows<'_>, shell: &[u32], config: &Config, stream: u64) -
         .map(|i| (spread(i), i))
         .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     rows.row(densest.map_or(0, |(_, i)| i)).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::assign;
+
+    /// Round isotropic cells at `means`, stored as full factors.
+    fn cells(means: &[[f32; 2]], scale: f32) -> Gaussians {
+        Gaussians {
+            means: Matrix::from_vec(means.concat(), 2).unwrap(),
+            factors: Factors::Full([scale, 0.0, scale].repeat(means.len())),
+        }
+    }
+
+    /// A disc of points: `count` on a spiral around `centre`.
+    fn disc(centre: [f32; 2], radius: f32, count: usize) -> Vec<f32> {
+        (0..count)
+            .flat_map(|i| {
+                let r = radius * ((i as f32 + 0.5) / count as f32).sqrt();
+                let angle = 2.4 * i as f32;
+                [centre[0] + r * angle.cos(), centre[1] + r * angle.sin()]
+            })
+            .collect()
+    }
+
+    fn refine(
+        data: &[f32],
+        model: &mut Gaussians,
+        refused: &mut Vec<bool>,
+        config: &Config,
+    ) -> Refinement {
+        let points = Rows::new(data, 2).unwrap();
+        let cancel = Cancel::default();
+        let assignment = assign(points, model, config.tau as f32, &cancel).unwrap();
+        let (done, origin) =
+            split_and_clone(points, &assignment, model, refused, config, 35, &cancel).unwrap();
+        assert_eq!(origin.len(), model.len());
+        assert_eq!(refused.len(), model.len());
+        done
+    }
+
+    #[test]
+    fn a_cell_over_two_groups_is_split_between_them() {
+        let data = [disc([0.0, 0.0], 1.0, 80), disc([10.0, 0.0], 1.0, 40)].concat();
+        for split_method in [SplitMethod::Dbscan, SplitMethod::TwoMeans] {
+            let config = Config {
+                split_method,
+                ..Config::default()
+            };
+            let mut model = cells(&[[4.0, 0.0]], 5.0);
+            let mut refused = vec![false];
+            let done = refine(&data, &mut model, &mut refused, &config);
+            assert_eq!(
+                done,
+                Refinement {
+                    split: 1,
+                    ..Refinement::default()
+                }
+            );
+            let mut found: Vec<f32> = (0..2).map(|c| model.mean(c)[0]).collect();
+            found.sort_by(f32::total_cmp);
+            assert!(
+                (found[0] - 0.0).abs() < 0.2 && (found[1] - 10.0).abs() < 0.2,
+                "{found:?}"
+            );
+            for cell in 0..2 {
+                assert!((model.factor(cell)[0] - 4.5).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn splitting_a_point_mass_is_refused_once_and_for_all() {
+        let data = [1.0, 2.0].repeat(100);
+        let mut model = cells(&[[1.0, 2.0]], 1.0);
+        let mut refused = vec![false];
+        let config = Config {
+            clone: false,
+            ..Config::default()
+        };
+        assert_eq!(refine(&data, &mut model, &mut refused, &config).refused, 1);
+        assert_eq!((model.len(), refused.as_slice()), (1, &[true][..]));
+        assert_eq!(
+            refine(&data, &mut model, &mut refused, &config),
+            Refinement::default()
+        );
+    }
+
+    #[test]
+    fn many_points_in_the_shell_make_a_clone_in_their_midst() {
+        // 10 points inside, 30 in a dense group at distance 4 to 5 tau-units of one, none elsewhere.
+        let data = [disc([0.0, 0.0], 0.5, 10), disc([4.5, 0.0], 0.4, 30)].concat();
+        let mut model = cells(&[[0.0, 0.0]], 1.0);
+        let config = Config {
+            split: false,
+            ..Config::default()
+        };
+        let mut refused = vec![false];
+        assert_eq!(refine(&data, &mut model, &mut refused, &config).cloned, 1);
+        assert!((model.mean(1)[0] - 4.5).abs() < 0.41 && model.mean(1)[1].abs() < 0.41);
+        assert_eq!(model.factor(0), model.factor(1));
+
+        // Beyond e tau = 6.6 they are no longer in the shell.
+        let data = [disc([0.0, 0.0], 0.5, 10), disc([9.0, 0.0], 0.4, 30)].concat();
+        let mut model = cells(&[[0.0, 0.0]], 1.0);
+        assert_eq!(
+            refine(&data, &mut model, &mut vec![false], &config),
+            Refinement::default()
+        );
+    }
+
+    #[test]
+    fn the_cap_on_cells_holds() {
+        let data = [disc([0.0, 0.0], 1.0, 80), disc([10.0, 0.0], 1.0, 80)].concat();
+        let config = Config {
+            max_cells: 2,
+            initial_cells: 2,
+            ..Config::default()
+        };
+        let mut model = cells(&[[5.0, 0.0], [5.0, 1.0]], 5.0);
+        assert_eq!(
+            refine(&data, &mut model, &mut vec![false; 2], &config),
+            Refinement::default()
+        );
+        assert_eq!(model.len(), 2);
+    }
+
+    #[test]
+    fn empty_cells_are_pruned_but_never_the_last() {
+        let data = disc([0.0, 0.0], 1.0, 20);
+        let points = Rows::new(&data, 2).unwrap();
+        let config = Config::default();
+        let mut model = cells(&[[90.0, 0.0], [0.0, 0.0], [0.0, 90.0]], 1.0);
+        let mut refused = vec![true, false, true];
+        let assignment = assign(points, &model, 3.0, &Cancel::default()).unwrap();
+        let (pruned, origin) = prune(&assignment, &mut model, &mut refused, &config);
+        assert_eq!(
+            (pruned, origin, refused.as_slice()),
+            (2, vec![Some(1)], &[false][..])
+        );
+        assert_eq!((model.len(), model.mean(0)), (1, &[0.0, 0.0][..]));
+
+        let one = Rows::new(&data[..2], 2).unwrap();
+        let assignment = assign(one, &model, 3.0, &Cancel::default()).unwrap();
+        assert_eq!(
+            prune(&assignment, &mut model, &mut vec![false], &config).0,
+            0
+        );
+        assert_eq!(model.len(), 1);
+    }
 }

@@ -6,6 +6,7 @@ use super::adam::Adam;
 use super::backend::{Backend, Gradient, Losses, Weights};
 use super::history::{Ended, Epoch, History, Refinement};
 use super::{init, refine, streams};
+use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::Result;
 use crate::model::{AssignWork, Assignment, Gaussians};
@@ -15,6 +16,7 @@ pub(crate) fn train(
     points: Rows<'_>,
     config: &Config,
     backend: &dyn Backend,
+    cancel: &Cancel,
     report: &mut dyn FnMut(&Epoch),
 ) -> Result<(Gaussians, History)> {
     let (mut model, floored_scales) = init::place(points, config);
@@ -50,6 +52,7 @@ pub(crate) fn train(
                 &mut refused,
                 config,
                 backend,
+                cancel,
             )?);
             plateau.reset();
         }
@@ -130,6 +133,7 @@ fn refine_cells(
     refused: &mut Vec<bool>,
     config: &Config,
     backend: &dyn Backend,
+    cancel: &Cancel,
 ) -> Result<Refinement> {
     let tau = config.tau as f32;
     let mut done = Refinement::default();
@@ -137,7 +141,7 @@ fn refine_cells(
         let assignment = backend.assign(points, model, tau)?;
         let origin;
         (done, origin) =
-            refine::split_and_clone(points, &assignment, model, refused, config, number);
+            refine::split_and_clone(points, &assignment, model, refused, config, number, cancel)?;
         adam.rearrange(&origin, model);
     }
     if wants.prune {
