@@ -102,6 +102,8 @@ pub struct Config {
     pub initial_cells: usize,
     /// Points that the initialisation looks at.
     pub init_sample: usize,
+    /// Nearest other means that a cell's initial scale is taken from.
+    pub init_neighbours: usize,
     /// Smallest initial scale of a factor; log(m) is no scale when the nearest means are closer than 1.
     pub init_scale_floor: f64,
 
@@ -171,6 +173,8 @@ pub struct Config {
     pub clone_shell: f64,
     /// Share of the shell's points that is sampled for the clone's centre.
     pub clone_sample: f64,
+    /// Nearest sampled points that the density at a clone's centre is taken from.
+    pub clone_neighbours: usize,
     /// Remove cells that hold next to nothing.
     pub prune: bool,
     /// Epochs between prunings.
@@ -209,6 +213,7 @@ impl Config {
             init: Init::KmeansPlusPlus,
             initial_cells: 100,
             init_sample: 20_000,
+            init_neighbours: 3,
             init_scale_floor: 0.1,
             tau: 3.0,
             weight_divergence: 1.0,
@@ -242,6 +247,7 @@ impl Config {
             clone_ratio: 0.5,
             clone_shell: 2.2,
             clone_sample: 0.6,
+            clone_neighbours: 3,
             prune: true,
             prune_every: 60,
             prune_size: 1,
@@ -284,6 +290,11 @@ impl Config {
             "must be at least 1",
         )?;
         check(self.init_sample > 0, "init_sample", "must be at least 1")?;
+        check(
+            self.init_neighbours > 0,
+            "init_neighbours",
+            "must be at least 1",
+        )?;
         check(
             positive(self.init_scale_floor),
             "init_scale_floor",
@@ -380,11 +391,20 @@ impl Config {
             "clone_ratio",
             "must be 0 or above",
         )?;
-        check(self.clone_shell > 1.0, "clone_shell", "must be above 1")?;
+        check(
+            self.clone_shell > 1.0 && self.clone_shell.is_finite(),
+            "clone_shell",
+            "must be above 1",
+        )?;
         check(
             share(self.clone_sample),
             "clone_sample",
             "must be in (0, 1]",
+        )?;
+        check(
+            self.clone_neighbours > 0,
+            "clone_neighbours",
+            "must be at least 1",
         )?;
         check(self.prune_every > 0, "prune_every", "must be at least 1")?;
         check(self.rank <= 64, "rank", "must be at most 64")?;

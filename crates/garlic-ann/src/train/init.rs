@@ -12,8 +12,6 @@ use crate::model::{Factors, Gaussians};
 
 /// Lloyd steps of the refined start.
 const LLOYD_STEPS: usize = 20;
-/// Other means that the width of a cell is taken from.
-const NEIGHBOURS: usize = 3;
 
 /// Places `config.initial_cells` cells (fewer when there are fewer distinct points). Also returns how many
 /// scales had to be raised to the floor.
@@ -33,7 +31,7 @@ pub(super) fn place(points: Rows<'_>, config: &Config) -> (Gaussians, usize) {
     };
 
     let mut floored = 0;
-    let scales: Vec<f32> = spacings(rows, &means)
+    let scales: Vec<f32> = spacings(rows, &means, config.init_neighbours)
         .into_iter()
         .map(|m| {
             let scale = m.ln();
@@ -49,7 +47,7 @@ pub(super) fn place(points: Rows<'_>, config: &Config) -> (Gaussians, usize) {
 }
 
 /// Mean distance of every mean to its nearest others; for a single one, that of the points to it.
-fn spacings(rows: Rows<'_>, means: &Matrix) -> Vec<f64> {
+fn spacings(rows: Rows<'_>, means: &Matrix, neighbours: usize) -> Vec<f64> {
     let centres = means.as_rows();
     if centres.len() == 1 {
         let total: f64 = rows
@@ -66,7 +64,7 @@ fn spacings(rows: Rows<'_>, means: &Matrix) -> Vec<f64> {
                 .map(|j| garlic_simd::l2_squared(centres.row(i), centres.row(j)))
                 .collect();
             others.sort_unstable_by(f32::total_cmp);
-            others.truncate(NEIGHBOURS);
+            others.truncate(neighbours);
             others.iter().map(|d| f64::from(*d).sqrt()).sum::<f64>() / others.len() as f64
         })
         .collect()

@@ -14,8 +14,6 @@ use crate::model::{Assignment, Factors, Gaussians, Lists};
 
 /// Lloyd steps of a 2-means split.
 const TWO_MEANS_STEPS: usize = 10;
-/// Sampled neighbours that the density at a clone's centre is taken from.
-const CLONE_NEIGHBOURS: usize = 3;
 
 /// What happens to one cell.
 enum Plan {
@@ -267,7 +265,7 @@ fn clone_centre(points: Rows<'_>, shell: &[u32], config: &Config, stream: u64) -
             .filter(|j| *j != i)
             .map(|j| garlic_simd::l2_squared(rows.row(i), rows.row(j)))
             .collect();
-        let near = CLONE_NEIGHBOURS.min(others.len());
+        let near = config.clone_neighbours.min(others.len());
         if near > 0 {
             others.select_nth_unstable_by(near - 1, f32::total_cmp);
         }

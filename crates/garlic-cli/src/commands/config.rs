@@ -54,6 +54,10 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
             ),
             ("initial_cells", "number of cells to start with (K0)"),
             ("init_sample", "points that the initialisation looks at"),
+            (
+                "init_neighbours",
+                "nearest other means that a cell's initial scale is taken from",
+            ),
             ("init_scale_floor", "smallest initial scale of a factor"),
         ],
     ),
@@ -161,6 +165,10 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
             (
                 "clone_sample",
                 "share of the shell's points that is sampled for the clone's centre",
+            ),
+            (
+                "clone_neighbours",
+                "nearest sampled points that the density at a clone's centre is taken from",
             ),
             ("prune", "remove cells that hold next to nothing"),
             ("prune_every", "epochs between prunings"),
