@@ -49,7 +49,8 @@ impl DemoOptions {
             points: 100_000,
             dim: 64,
             queries: 1000,
-            seed: 0,
+            // Seed 0 was looked at while the demo's settings were chosen: the usual run shows another draw.
+            seed: 7,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             initial_cells: 100,
             epochs: 70,
