@@ -72,6 +72,49 @@ fn batches_and_single_queries_give_the_same_answers() {
 }
 
 #[test]
+fn a_grid_of_settings_gives_what_single_searches_give() {
+    let data = data(900, 12);
+    let rows = Rows::new(&data, 12).unwrap();
+    // A wide radius: many points lie in several cells.
+    let config = Config {
+        tau: 6.0,
+        ..small()
+    };
+    let index = Index::builder().config(config).build(rows).unwrap();
+    assert!(index.coverage().mean > 1.5, "{:?}", index.coverage());
+    let (probes, bins) = ([4, 1, 2, 1000], [0.7, 0.1, 1.0]);
+    let mut searcher = index.searcher();
+    for query in rows.iter().take(40) {
+        let answers = searcher.search_grid(query, 6, &probes, &bins).unwrap();
+        let mut answers = answers.into_iter();
+        for p in probes {
+            for b in bins {
+                let alone = index
+                    .search(query, &Search::new(6).probes(p).bins(b))
+                    .unwrap();
+                assert_eq!(answers.next(), Some(alone), "probes {p} bins {b}");
+            }
+        }
+    }
+    assert!(
+        searcher
+            .search_grid(rows.row(0), 0, &probes, &bins)
+            .is_err()
+    );
+    assert!(
+        searcher
+            .search_grid(rows.row(0), 1, &probes, &[1.1])
+            .is_err()
+    );
+    assert!(
+        searcher
+            .search_grid(rows.row(0), 1, &[], &bins)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
 fn more_probes_and_more_bins_never_look_at_fewer_points() {
     let data = data(2000, 10);
     let rows = Rows::new(&data, 10).unwrap();

@@ -1,5 +1,6 @@
 //! A query's way: `route` to cells, order their bins and `scan` the points, answer.
 
+mod grid;
 mod params;
 mod route;
 mod scan;

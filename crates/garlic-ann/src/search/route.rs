@@ -34,6 +34,8 @@ pub(crate) struct Router {
 #[derive(Default)]
 pub(super) struct RouteScratch {
     heap: BinaryHeap<Reverse<Candidate>>,
+    /// Multiply-adds spent by the time each of the cells was found.
+    pub(super) trail: Vec<u64>,
     /// Solutions so far of the cells that were looked at.
     solutions: Vec<Vec<f32>>,
     used: usize,
@@ -109,6 +111,7 @@ impl Router {
         out: &mut Vec<u32>,
     ) {
         out.clear();
+        scratch.trail.clear();
         work.cells_scored += model.len() as u64;
         scratch.used = 0;
         let mut start = std::mem::take(&mut scratch.heap).into_vec();
@@ -122,6 +125,7 @@ impl Router {
             };
             if best.done as usize == model.dim() {
                 out.push(best.cell);
+                scratch.trail.push(work.routing_madds);
                 continue;
             }
             extend(model, query, &mut best, scratch, work);

@@ -51,11 +51,11 @@ impl Best {
         }
     }
 
-    /// The hits by (distance, id); empties the heap.
-    pub(super) fn finish(&mut self) -> Vec<Hit> {
+    /// The hits so far by (distance, id).
+    pub(super) fn hits(&self) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
             .heap
-            .drain()
+            .iter()
             .map(|s| Hit {
                 id: s.id,
                 distance: s.squared.sqrt(),
@@ -103,10 +103,10 @@ mod tests {
         for (squared, id) in [(4.0, 9), (1.0, 5), (4.0, 2), (9.0, 1), (4.0, 7)] {
             best.offer(squared, id);
         }
-        let hits: Vec<(u64, f32)> = best.finish().iter().map(|h| (h.id, h.distance)).collect();
+        let hits: Vec<(u64, f32)> = best.hits().iter().map(|h| (h.id, h.distance)).collect();
         assert_eq!(hits, [(5, 1.0), (2, 2.0), (7, 2.0)]);
         best.start(1);
-        assert!(best.finish().is_empty());
+        assert!(best.hits().is_empty(), "a new query starts with nothing");
     }
 
     #[test]

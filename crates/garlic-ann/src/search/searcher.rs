@@ -16,14 +16,14 @@ use crate::index::{Index, thread_pool};
 /// Buffers of one query at a time.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    query: Vec<f32>,
-    route: RouteScratch,
-    cells: Vec<u32>,
-    centred: Vec<f32>,
-    coordinates: Vec<f32>,
-    bins: BinScratch,
-    seen: Seen,
-    best: Best,
+    pub(super) query: Vec<f32>,
+    pub(super) route: RouteScratch,
+    pub(super) cells: Vec<u32>,
+    pub(super) centred: Vec<f32>,
+    pub(super) coordinates: Vec<f32>,
+    pub(super) bins: BinScratch,
+    pub(super) seen: Seen,
+    pub(super) best: Best,
 }
 
 /// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
@@ -72,8 +72,8 @@ impl PartialEq for ScratchPool {
 
 /// Searches one index with buffers of its own: the fastest way to run many single queries on one thread.
 pub struct Searcher<'a> {
-    index: &'a Index,
-    scratch: Box<Scratch>,
+    pub(super) index: &'a Index,
+    pub(super) scratch: Box<Scratch>,
 }
 
 impl Searcher<'_> {
@@ -134,26 +134,32 @@ impl Index {
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
+        self.route_query(query, count, &mut searcher.scratch, &mut Work::default());
+        Ok(searcher.scratch.cells.clone())
+    }
+
+    /// Maps a query into the model's space and finds its cells; both are left in `scratch`.
+    pub(super) fn route_query(
+        &self,
+        query: &[f32],
+        count: usize,
+        scratch: &mut Scratch,
+        work: &mut Work,
+    ) {
         let Scratch {
             query: mapped,
             route,
             cells,
             ..
-        } = &mut *searcher.scratch;
+        } = scratch;
         mapped.resize(self.dim(), 0.0);
         self.space.apply(query, mapped);
-        self.router.route(
-            &self.model,
-            mapped,
-            count,
-            route,
-            &mut Work::default(),
-            cells,
-        );
-        Ok(cells.clone())
+        work.rotation_madds += self.space.apply_madds();
+        self.router
+            .route(&self.model, mapped, count, route, work, cells);
     }
 
-    fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
+    pub(super) fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
         if query.len() != self.dim() {
             return Err(Error::Dimension {
                 expected: self.dim(),
@@ -174,19 +180,7 @@ impl Index {
     fn run(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> Answer {
         let dim = self.dim();
         let mut work = Work::default();
-        scratch.query.resize(dim, 0.0);
-        self.space.apply(query, &mut scratch.query);
-        work.rotation_madds = self.space.apply_madds();
-
-        let Scratch {
-            query: mapped,
-            route,
-            cells,
-            ..
-        } = scratch;
-        self.router
-            .route(&self.model, mapped, plan.probes, route, &mut work, cells);
-
+        self.route_query(query, plan.probes, scratch, &mut work);
         scratch.seen.start(self.len());
         scratch.best.start(plan.k);
         for cell in &scratch.cells {
@@ -200,10 +194,7 @@ impl Index {
                 &mut scratch.centred,
                 &mut scratch.coordinates,
             );
-            work.cells_projected += 1;
-            work.projection_madds += cell.frame.project_madds();
-            work.bins_ordered += cell.bins.occupied().len() as u64;
-            work.ordering_madds += cell.bins.ordering_work();
+            work.count_cell(cell);
             let nearest =
                 cell.bins
                     .nearest(&scratch.coordinates, plan.bins as f32, &mut scratch.bins);
@@ -221,7 +212,7 @@ impl Index {
         }
         work.exact_madds = work.candidates * dim as u64;
         Answer {
-            hits: scratch.best.finish(),
+            hits: scratch.best.hits(),
             work,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::cell::Cell;
+
 /// Work of one query (or the sum over several).
 ///
 /// `*_madds` are multiply-adds. [`Work::distance_equivalents`] divides their sum by the dimension, so that
@@ -29,6 +31,14 @@ pub struct Work {
 }
 
 impl Work {
+    /// Counts projecting a query into a cell's frame and ordering its bins.
+    pub(super) fn count_cell(&mut self, cell: &Cell) {
+        self.cells_projected += 1;
+        self.projection_madds += cell.frame.project_madds();
+        self.bins_ordered += cell.bins.occupied().len() as u64;
+        self.ordering_madds += cell.bins.ordering_work();
+    }
+
     /// All multiply-adds.
     pub fn total_madds(&self) -> u64 {
         self.rotation_madds
