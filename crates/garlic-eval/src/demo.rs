@@ -285,7 +285,7 @@ fn measure(
     let queries = Rows::new(&data.queries, data.dim)?;
     let how = Options {
         threads: options.threads.max(1),
-        batch: false,
+        ..Options::default()
     };
     let own = Grid {
         probes: vec![1, 2, 3, 4, 5, 6, 8],

@@ -21,6 +21,8 @@ pub struct Options {
     pub threads: usize,
     /// Also measure all queries handed over together.
     pub batch: bool,
+    /// Queries that a sweep times; recall and work are always those of all queries.
+    pub timed: usize,
 }
 
 impl Default for Options {
@@ -28,6 +30,7 @@ impl Default for Options {
         Self {
             threads: 1,
             batch: false,
+            timed: 1000,
         }
     }
 }
@@ -65,6 +68,8 @@ pub struct Row {
     pub threads: usize,
     /// Number of queries.
     pub queries: usize,
+    /// Number of queries behind the times: all of them, or the first ones in a sweep.
+    pub timed_queries: usize,
     /// Where the work went.
     pub work: WorkMeans,
     /// No other setting of the sweep has at least this recall@1 for fewer candidates.
@@ -122,13 +127,14 @@ pub fn evaluate(
         },
         threads: options.threads,
         queries: n,
+        timed_queries: n,
         work: WorkMeans::new(&sum, n, target.dim()),
         front: false,
         front_work: false,
     })
 }
 
-fn check(
+pub(crate) fn check(
     target: &dyn Target,
     queries: Rows<'_>,
     truth: &Truth,
@@ -170,7 +176,7 @@ fn check(
 }
 
 /// Contiguous ranges of nearly equal length, the longer ones first.
-fn chunks(n: usize, parts: usize) -> Vec<Range<usize>> {
+pub(crate) fn chunks(n: usize, parts: usize) -> Vec<Range<usize>> {
     let parts = parts.clamp(1, n.max(1));
     let mut start = 0;
     (0..parts)

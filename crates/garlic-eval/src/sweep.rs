@@ -1,9 +1,11 @@
 //! Measuring many settings and finding those worth having.
 
+mod shared;
+
 use garlic_linalg::Rows;
 
 use crate::error::{Error, Result};
-use crate::evaluate::{Options, Row, evaluate};
+use crate::evaluate::{Options, Row, check, evaluate};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
 
@@ -54,6 +56,9 @@ impl Grid {
 }
 
 /// Measures every setting of `grid` and marks the fronts. `progress` hears (done, total) after each setting.
+///
+/// Where the method can answer many settings at once, recall and work of all queries are taken that way and
+/// only [`Options::timed`] queries are run setting by setting, for the clock. The figures are the same.
 pub fn sweep(
     target: &dyn Target,
     queries: Rows<'_>,
@@ -71,9 +76,25 @@ pub fn sweep(
             rule: "give at least one number of probes and one share of bins",
         });
     }
+    check(target, queries, truth, &settings[0], options)?;
+    let shared = if queries.len() > options.timed && settings.len() > 1 {
+        shared::figures(target, queries, truth, &settings, options.threads)?
+    } else {
+        None
+    };
+    let few: Vec<u32> = (0..queries.len().min(options.timed.max(1)) as u32).collect();
+    let few_truth = truth.select(&few);
     let mut rows = Vec::with_capacity(settings.len());
     for (i, params) in settings.iter().enumerate() {
-        rows.push(evaluate(target, queries, truth, params, options)?);
+        rows.push(match &shared {
+            None => evaluate(target, queries, truth, params, options)?,
+            Some(figures) => {
+                let timed = queries.slice(0..few.len());
+                let mut row = evaluate(target, timed, &few_truth, params, options)?;
+                figures[i].put(&mut row, queries.len(), target.dim());
+                row
+            }
+        });
         progress(i + 1, settings.len());
     }
     mark_fronts(&mut rows);

@@ -45,6 +45,18 @@ impl Params {
 pub trait Worker {
     /// Answers one query.
     fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer>;
+
+    /// Answers one query with every combination of `probes` and `bins`, ordered by probes, then bins, for less
+    /// than it costs to run them one by one; `None` when the method has no way to.
+    fn search_grid(
+        &mut self,
+        _query: &[f32],
+        _k: usize,
+        _probes: &[usize],
+        _bins: &[f64],
+    ) -> Option<Result<Vec<Answer>>> {
+        None
+    }
 }
 
 /// An index that can be measured.
@@ -82,6 +94,20 @@ struct IndexWorker<'a>(garlic_ann::search::Searcher<'a>);
 impl Worker for IndexWorker<'_> {
     fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer> {
         Ok(self.0.search(query, &params.search())?)
+    }
+
+    fn search_grid(
+        &mut self,
+        query: &[f32],
+        k: usize,
+        probes: &[usize],
+        bins: &[f64],
+    ) -> Option<Result<Vec<Answer>>> {
+        Some(
+            self.0
+                .search_grid(query, k, probes, bins)
+                .map_err(Into::into),
+        )
     }
 }
 

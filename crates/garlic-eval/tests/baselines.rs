@@ -96,6 +96,7 @@ fn a_sample_and_the_number_of_threads_do_not_change_what_is_found() {
         let how = Options {
             threads,
             batch: true,
+            ..Options::default()
         };
         let mut row = evaluate(&index, queries, &truth, &all(10, Some(3)), &how).unwrap();
         assert!(row.qps > 0.0 && row.p99_us >= row.p50_us && row.qps_batch.is_none());
@@ -236,7 +237,7 @@ fn mistakes_are_errors() {
     assert!(evaluate(&brute, queries, &truth, &all(0, None), &how).is_err());
     let none = Options {
         threads: 0,
-        batch: false,
+        ..Options::default()
     };
     assert!(evaluate(&brute, queries, &truth, &all(1, None), &none).is_err());
     assert!(KmeansIndex::build(base, &KmeansOptions::new(0, 1)).is_err());

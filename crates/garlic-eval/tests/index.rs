@@ -39,9 +39,24 @@ fn a_sweep_over_an_index() {
     let how = Options {
         threads: 2,
         batch: true,
+        ..Options::default()
     };
     let rows = sweep(&index, queries, &truth, 10, &grid, &how, &mut |_, _| {}).unwrap();
     assert_eq!(rows.len(), 6);
+
+    // Timing fewer queries changes nothing but the times.
+    let timed = Options { timed: 7, ..how };
+    let quick = sweep(&index, queries, &truth, 10, &grid, &timed, &mut |_, _| {}).unwrap();
+    for (quick, row) in quick.iter().zip(&rows) {
+        assert_eq!(
+            (quick.timed_queries, quick.queries, row.timed_queries),
+            (7, 40, 40)
+        );
+        assert!((quick.recall_at_1 - row.recall_at_1).abs() < 1e-12);
+        assert!((quick.recall_at_10.unwrap() - row.recall_at_10.unwrap()).abs() < 1e-12);
+        assert_eq!(quick.candidates, row.candidates);
+        assert_eq!((quick.work, quick.front), (row.work, row.front));
+    }
     let exhaustive = &rows[5];
     assert_eq!(
         (exhaustive.recall_at_1, exhaustive.recall_at_10),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use garlic_ann::Index;
 use garlic_data::{Dataset, Ids, Vectors};
-use garlic_eval::{Grid, Options, Row, Truth, evaluate, mark_fronts};
+use garlic_eval::{Grid, Options, Row, Truth, evaluate, sweep};
 
 use crate::args::{positive, share};
 use crate::exit::Fault;
@@ -96,23 +96,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let settings = grid.settings(&index, args.k);
     let mut meter = Meter::new(args.quiet || args.json);
-    let mut measured: Vec<Row> = Vec::with_capacity(settings.len());
     if settings.len() > 1 {
         meter.start("measuring", settings.len());
     }
-    for (done, params) in settings.iter().enumerate() {
-        let row = evaluate(&index, rows, &truth, params, &options)?;
-        // The front is known only at the end; without it every line can go out at once.
-        if args.json && !args.sweep {
-            output::print_json(&row)?;
+    let measured = if args.sweep {
+        sweep(
+            &index,
+            rows,
+            &truth,
+            args.k,
+            &grid,
+            &options,
+            &mut |done, total| {
+                meter.set(done, total, &settings[done - 1].label());
+            },
+        )?
+    } else {
+        let mut measured: Vec<Row> = Vec::with_capacity(settings.len());
+        for (done, params) in settings.iter().enumerate() {
+            let row = evaluate(&index, rows, &truth, params, &options)?;
+            if args.json {
+                output::print_json(&row)?;
+            }
+            meter.set(done + 1, settings.len(), &params.label());
+            measured.push(row);
         }
-        meter.set(done + 1, settings.len(), &params.label());
-        measured.push(row);
-    }
+        measured
+    };
     meter.finish();
-    if args.sweep {
-        mark_fronts(&mut measured);
-    }
     match (args.json, args.sweep) {
         (true, true) => measured.iter().try_for_each(output::print_json),
         (true, false) => Ok(()),
