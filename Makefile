@@ -32,6 +32,7 @@ scalar:
 
 bench:
 	$(CARGO) build --locked --release -p garlic-cli
+	$(CARGO) run --locked --release -p garlic-simd --example roofline
 	bench/run $(RESULTS)
 
 soak:

@@ -209,8 +209,16 @@ fn degenerate_data() {
     check(&outlier, 3, quick(), "an outlier");
 }
 
+/// Few unless asked for more: every case trains an index.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(24)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
     #[test]
     fn small_random_sets(
         dim in 1usize..7,
