@@ -8,7 +8,7 @@ RESULTS ?= bench/results
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
-	@echo "make test    lints, all tests, and the kernels' tests once more without SIMD"
+	@echo "make test    lints, all tests, and all of them once more on the scalar kernels"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make bench   build and evaluate on the data sets in GARLIC_DATA (hours on a small machine)"
 	@echo "make soak    the long versions of the randomised tests"
@@ -28,7 +28,7 @@ unit:
 
 # The scalar kernels are the oracle of the others: what is built on them must work on them alone.
 scalar:
-	GARLIC_SIMD=scalar $(CARGO) test --locked -p garlic-simd -p garlic-linalg -p garlic-ann
+	GARLIC_SIMD=scalar $(CARGO) test --locked --workspace
 
 bench:
 	$(CARGO) build --locked --release -p garlic-cli
