@@ -1,9 +1,18 @@
 //! Real data sets, where this machine has them: shapes, and ground truth that agrees.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use garlic_data::{Dataset, Ids, check_truth, data_dir, list_datasets};
+
+/// Straight to standard error: what `eprintln!` says in a test that passes is never shown.
+fn not_tested(path: &Path) {
+    let message = format!(
+        "*** NOT TESTED: {} is absent; set GARLIC_DATA ***\n",
+        path.display()
+    );
+    std::io::stderr().write_all(message.as_bytes()).unwrap();
+}
 
 /// A data set's file; says so loudly when it is absent.
 fn dataset_dir(name: &str) -> Option<PathBuf> {
@@ -11,12 +20,7 @@ fn dataset_dir(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    // Straight to standard error: what `eprintln!` says in a test that passes is never shown.
-    let message = format!(
-        "*** NOT TESTED: {} is absent; set GARLIC_DATA ***\n",
-        path.display()
-    );
-    std::io::stderr().write_all(message.as_bytes()).unwrap();
+    not_tested(&path);
     None
 }
 
@@ -74,10 +78,7 @@ fn distances_of_every_data_set_are_those_of_its_neighbours() {
 fn the_folder_lists() {
     let folder = data_dir();
     if !folder.is_dir() {
-        eprintln!(
-            "*** NOT TESTED: {} is absent; set GARLIC_DATA ***",
-            folder.display()
-        );
+        not_tested(&folder);
         return;
     }
     for entry in list_datasets(&folder).unwrap() {
