@@ -23,7 +23,6 @@ pub(crate) fn cells(
     done: &(dyn Fn(usize) + Sync),
 ) -> Result<(Vec<Cell>, Vec<u32>)> {
     let members = Lists::group(count, assignment.memberships());
-    debug_assert_eq!(members.len(), count);
     let finished = std::sync::atomic::AtomicUsize::new(0);
     let mut cells: Vec<Cell> = (0..count)
         .into_par_iter()

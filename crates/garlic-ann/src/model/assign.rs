@@ -27,11 +27,6 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Number of lists.
-    pub(crate) fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-
     /// One list.
     pub(crate) fn get(&self, i: usize) -> &[u32] {
         &self.items[self.offsets[i]..self.offsets[i + 1]]

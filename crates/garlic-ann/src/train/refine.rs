@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn many_points_in_the_shell_make_a_clone_in_their_midst() {
-        // 10 points inside, 30 in a dense group at distance 4 to 5 tau-units of one, none elsewhere.
+        // 10 points inside tau = 3; 30 in a dense group at distance 4 to 5, inside the shell; none elsewhere.
         let data = [disc([0.0, 0.0], 0.5, 10), disc([4.5, 0.0], 0.4, 30)].concat();
         let mut model = cells(&[[0.0, 0.0]], 1.0);
         let config = Config {
