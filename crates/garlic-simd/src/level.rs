@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 pub enum Level {
     /// Plain Rust: the oracle.
     Scalar,
-    /// 256-bit vectors with fused multiply-add.
+    /// 256-bit vectors: AVX2, fused multiply-add and half-precision conversion.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512-bit vectors.
+    /// 512-bit vectors: AVX-512 F, BW, DQ, VL and VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -34,11 +34,19 @@ pub fn levels() -> Vec<Level> {
     let mut found = vec![Level::Scalar];
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni");
+        if avx2 {
             found.push(Level::Avx2);
-            if is_x86_feature_detected!("avx512f") {
-                found.push(Level::Avx512);
-            }
+        }
+        if avx2 && avx512 {
+            found.push(Level::Avx512);
         }
     }
     found

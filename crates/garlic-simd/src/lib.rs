@@ -5,35 +5,49 @@
 //! that a whole test suite can run on one level; a level the machine does not have is ignored.
 //!
 //! The arithmetic of one result depends on the instruction set but never on how the caller groups its work:
-//! a distance is the same number in a batch of one and in a batch of thousands.
+//! a distance is the same number in a batch of one and in a batch of thousands. Scans of codes go further: their
+//! sums are integers, so that every instruction set gives the same estimates.
 
+/// Calls the kernel of the chosen instruction set.
+macro_rules! dispatch {
+    ($level:expr, $name:ident($($arg:expr),*)) => {
+        match $level {
+            $crate::Level::Scalar => $crate::scalar::$name($($arg),*),
+            // SAFETY: `level` and `levels` only name instruction sets that this machine has.
+            #[cfg(target_arch = "x86_64")]
+            $crate::Level::Avx2 => unsafe { $crate::x86::avx2::$name($($arg),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::Level::Avx512 => unsafe { $crate::x86::avx512::$name($($arg),*) },
+        }
+    };
+}
+
+mod codes;
 mod level;
+mod prefetch;
+mod rows;
 mod scalar;
+mod stored;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use codes::{
+    CODE_LANES, CodeBits, CodeQuery, Estimate, MAX_CODE_RANK, code_block_bytes, scan_codes,
+};
 pub use level::{Level, level, levels};
+pub use prefetch::prefetch;
+pub use rows::{dots, l2_squared_rows};
+pub use stored::{
+    MAX_U8_LENGTH, f16_to_f32, f32_to_f16, l2_squared_f16, l2_squared_u8, l2_squared_u8_u8,
+    widen_f16, widen_u8,
+};
 
 /// Points that [`solve_rows`] handles side by side.
 pub const LANES: usize = 32;
 
 /// Cells that [`prefix_norms`] handles side by side.
 pub const GROUP: usize = 16;
-
-/// Calls the kernel of the chosen instruction set.
-macro_rules! dispatch {
-    ($level:expr, $name:ident($($arg:expr),*)) => {
-        match $level {
-            Level::Scalar => scalar::$name($($arg),*),
-            // SAFETY: `level` and `levels` only name instruction sets that this machine has.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { x86::avx2::$name($($arg),*) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { x86::avx512::$name($($arg),*) },
-        }
-    };
-}
 
 /// Squared Euclidean distance. Panics when the lengths differ.
 #[inline]

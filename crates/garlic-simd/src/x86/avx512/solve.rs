@@ -1,72 +1,12 @@
-//! 512-bit kernels (AVX-512F).
+//! 512-bit triangular kernels.
 
 use std::arch::x86_64::*;
 
 use crate::{GROUP, LANES, MAX_PREFIX};
 
-/// Mask of the first `n` lanes, `n` < 16.
-#[inline]
-fn tail_mask(n: usize) -> __mmask16 {
-    (1u16 << n) - 1
-}
-
-macro_rules! reduction {
-    ($name:ident, $step:expr) => {
-        /// Requires `a.len() == b.len()` (checked by the caller).
-        #[target_feature(enable = "avx512f")]
-        pub(crate) unsafe fn $name(a: &[f32], b: &[f32]) -> f32 {
-            let n = a.len();
-            let (pa, pb) = (a.as_ptr(), b.as_ptr());
-            let mut sums = [_mm512_setzero_ps(); 4];
-            let mut i = 0;
-            while i + 64 <= n {
-                for (p, s) in sums.iter_mut().enumerate() {
-                    // SAFETY: i + 16 p + 16 <= i + 64 <= n, the length of both slices.
-                    let (x, y) = unsafe {
-                        (
-                            _mm512_loadu_ps(pa.add(i + 16 * p)),
-                            _mm512_loadu_ps(pb.add(i + 16 * p)),
-                        )
-                    };
-                    *s = $step(x, y, *s);
-                }
-                i += 64;
-            }
-            while i + 16 <= n {
-                // SAFETY: i + 16 <= n, the length of both slices.
-                let (x, y) = unsafe { (_mm512_loadu_ps(pa.add(i)), _mm512_loadu_ps(pb.add(i))) };
-                sums[0] = $step(x, y, sums[0]);
-                i += 16;
-            }
-            if i < n {
-                let mask = tail_mask(n - i);
-                // SAFETY: the mask keeps the load below n; masked lanes are not touched.
-                let (x, y) = unsafe {
-                    (
-                        _mm512_maskz_loadu_ps(mask, pa.add(i)),
-                        _mm512_maskz_loadu_ps(mask, pb.add(i)),
-                    )
-                };
-                sums[1] = $step(x, y, sums[1]);
-            }
-            let total = _mm512_add_ps(
-                _mm512_add_ps(sums[0], sums[1]),
-                _mm512_add_ps(sums[2], sums[3]),
-            );
-            _mm512_reduce_add_ps(total)
-        }
-    };
-}
-
-reduction!(l2_squared, |x, y, s| {
-    let d = _mm512_sub_ps(x, y);
-    _mm512_fmadd_ps(d, d, s)
-});
-reduction!(dot, |x, y, s| _mm512_fmadd_ps(x, y, s));
-
 /// A row of 32 values; they must lie behind `p`.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn load(p: *const f32) -> [__m512; 2] {
     // SAFETY: the caller's promise.
     unsafe { [_mm512_loadu_ps(p), _mm512_loadu_ps(p.add(16))] }
@@ -77,7 +17,7 @@ unsafe fn load(p: *const f32) -> [__m512; 2] {
 const BLOCK: usize = 8;
 
 /// Requires the lengths that `crate::solve_rows` asserts.
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(crate) unsafe fn solve_rows(
     l: &[f32],
     from: usize,
@@ -143,7 +83,7 @@ pub(crate) unsafe fn solve_rows(
 }
 
 /// Requires the lengths that `crate::prefix_norms` asserts.
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; GROUP] {
     let mut centred = [_mm512_setzero_ps(); MAX_PREFIX];
     let mut total = _mm512_setzero_ps();

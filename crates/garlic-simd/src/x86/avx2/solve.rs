@@ -1,83 +1,14 @@
-//! 256-bit kernels (AVX2 and FMA).
+//! 256-bit triangular kernels.
 
 use std::arch::x86_64::*;
 
 use crate::{GROUP, LANES, MAX_PREFIX};
 
-/// Sums the eight lanes in a fixed order.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn sum(v: __m256) -> f32 {
-    let half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-    let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
-    _mm_cvtss_f32(_mm_add_ss(quarter, _mm_shuffle_ps::<1>(quarter, quarter)))
-}
-
-macro_rules! reduction {
-    ($name:ident, $a:ident, $b:ident, $step:expr, $tail:expr) => {
-        /// Requires `a.len() == b.len()` (checked by the caller).
-        #[target_feature(enable = "avx2,fma")]
-        pub(crate) unsafe fn $name(a: &[f32], b: &[f32]) -> f32 {
-            let n = a.len();
-            let mut sums = [_mm256_setzero_ps(); 4];
-            let mut i = 0;
-            while i + 32 <= n {
-                for (p, s) in sums.iter_mut().enumerate() {
-                    // SAFETY: i + 8 p + 8 <= i + 32 <= n, the length of both slices.
-                    let ($a, $b) = unsafe {
-                        (
-                            _mm256_loadu_ps(a.as_ptr().add(i + 8 * p)),
-                            _mm256_loadu_ps(b.as_ptr().add(i + 8 * p)),
-                        )
-                    };
-                    *s = $step($a, $b, *s);
-                }
-                i += 32;
-            }
-            while i + 8 <= n {
-                // SAFETY: i + 8 <= n, the length of both slices.
-                let ($a, $b) = unsafe {
-                    (
-                        _mm256_loadu_ps(a.as_ptr().add(i)),
-                        _mm256_loadu_ps(b.as_ptr().add(i)),
-                    )
-                };
-                sums[0] = $step($a, $b, sums[0]);
-                i += 8;
-            }
-            let total = _mm256_add_ps(
-                _mm256_add_ps(sums[0], sums[1]),
-                _mm256_add_ps(sums[2], sums[3]),
-            );
-            let rest: f32 = a[i..].iter().zip(&b[i..]).map(|(x, y)| $tail(x, y)).sum();
-            sum(total) + rest
-        }
-    };
-}
-
-reduction!(
-    l2_squared,
-    x,
-    y,
-    |x, y, s| {
-        let d = _mm256_sub_ps(x, y);
-        _mm256_fmadd_ps(d, d, s)
-    },
-    |x: &f32, y: &f32| (x - y) * (x - y)
-);
-reduction!(
-    dot,
-    x,
-    y,
-    |x, y, s| _mm256_fmadd_ps(x, y, s),
-    |x: &f32, y: &f32| x * y
-);
-
 /// Rows handled together: eight accumulators of two halves fit the registers with room for operands.
 const BLOCK: usize = 4;
 
 /// Requires the lengths that `crate::solve_rows` asserts.
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn solve_rows(
     l: &[f32],
     from: usize,
@@ -93,7 +24,7 @@ pub(crate) unsafe fn solve_rows(
 }
 
 /// Sixteen of the lanes, from `half` on.
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn solve_half(
     l: &[f32],
     from: usize,
@@ -172,7 +103,7 @@ unsafe fn solve_half(
 }
 
 /// Requires the lengths that `crate::prefix_norms` asserts.
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn prefix_norms(w: &[f32], means: &[f32], x: &[f32]) -> [f32; GROUP] {
     let mut out = [0.0f32; GROUP];
     for half in [0, 8] {

@@ -1,33 +1,6 @@
-//! Plain versions of all kernels: what the others are tested against.
+//! Plain triangular kernels.
 
 use crate::{GROUP, LANES, MAX_PREFIX};
-
-/// Independent partial sums, so that rounding does not grow with the length and the compiler may vectorise.
-const PARTS: usize = 8;
-
-#[inline]
-fn reduce(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut sums = [0.0f32; PARTS];
-    let (head_a, tail_a) = a.as_chunks::<PARTS>();
-    let (head_b, tail_b) = b.as_chunks::<PARTS>();
-    for (x, y) in head_a.iter().zip(head_b) {
-        for p in 0..PARTS {
-            sums[p] += term(x[p], y[p]);
-        }
-    }
-    for (p, (x, y)) in tail_a.iter().zip(tail_b).enumerate() {
-        sums[p] += term(*x, *y);
-    }
-    sums.iter().sum()
-}
-
-pub(crate) fn l2_squared(a: &[f32], b: &[f32]) -> f32 {
-    reduce(a, b, |x, y| (x - y) * (x - y))
-}
-
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    reduce(a, b, |x, y| x * y)
-}
 
 pub(crate) fn solve_rows(
     l: &[f32],

@@ -5,6 +5,10 @@
 
 #![allow(clippy::print_stdout)]
 
+mod codes;
+mod rows;
+mod stored;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -114,4 +118,27 @@ fn main() {
     distances();
     solves();
     prefixes();
+    rows::run();
+    codes::run();
+    stored::run();
+}
+
+/// `n` pseudo-random numbers below `below`: places to go in an order that no hardware guesses.
+fn places(n: usize, below: usize) -> Vec<usize> {
+    let mut state = 1u64;
+    let step = |_| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    };
+    (0..n).map(step).collect()
+}
+
+/// Values that start at a cache line, as mapped files and large arrays do. They are written, because pages that
+/// never were are all the same one and stay in the cache.
+fn aligned<T: Copy + From<u8>>(n: usize) -> (Vec<T>, usize) {
+    let data = vec![black_box(T::from(1)); n + 64];
+    let from = data.as_ptr().align_offset(64);
+    (data, from)
 }

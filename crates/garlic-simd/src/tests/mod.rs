@@ -3,6 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 
+mod codes;
+mod rows;
+mod stored;
+
 fn values(n: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     (0..n)

@@ -1,0 +1,72 @@
+//! Plain sums over two vectors, and the conversions that belong to them.
+
+use crate::f16_to_f32;
+
+/// Independent partial sums, so that rounding does not grow with the length and the compiler may vectorise.
+const PARTS: usize = 8;
+
+#[inline]
+fn reduce<T: Copy>(a: &[f32], b: &[T], term: impl Fn(f32, T) -> f32) -> f32 {
+    let mut sums = [0.0f32; PARTS];
+    let (head_a, tail_a) = a.as_chunks::<PARTS>();
+    let (head_b, tail_b) = b.as_chunks::<PARTS>();
+    for (x, y) in head_a.iter().zip(head_b) {
+        for p in 0..PARTS {
+            sums[p] += term(x[p], y[p]);
+        }
+    }
+    for (p, (x, y)) in tail_a.iter().zip(tail_b).enumerate() {
+        sums[p] += term(*x, *y);
+    }
+    sums.iter().sum()
+}
+
+#[inline]
+fn square(x: f32) -> f32 {
+    x * x
+}
+
+pub(crate) fn l2_squared(a: &[f32], b: &[f32]) -> f32 {
+    reduce(a, b, |x, y| square(x - y))
+}
+
+pub(crate) fn l2_squared_u8(a: &[f32], b: &[u8]) -> f32 {
+    reduce(a, b, |x, y| square(x - f32::from(y)))
+}
+
+pub(crate) fn l2_squared_f16(a: &[f32], b: &[u16]) -> f32 {
+    reduce(a, b, |x, y| square(x - f16_to_f32(y)))
+}
+
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    reduce(a, b, |x, y| x * y)
+}
+
+pub(crate) fn l2_squared_u8_u8(a: &[u8], b: &[u8]) -> u32 {
+    let gaps = a.iter().zip(b).map(|(x, y)| u32::from(x.abs_diff(*y)));
+    gaps.map(|gap| gap * gap).sum()
+}
+
+pub(crate) fn dots(rows: &[f32], x: &[f32], out: &mut [f32]) {
+    for (i, value) in out.iter_mut().enumerate() {
+        *value = dot(&rows[i * x.len()..][..x.len()], x);
+    }
+}
+
+pub(crate) fn l2_squared_rows(rows: &[f32], x: &[f32], out: &mut [f32]) {
+    for (i, value) in out.iter_mut().enumerate() {
+        *value = l2_squared(&rows[i * x.len()..][..x.len()], x);
+    }
+}
+
+pub(crate) fn widen_u8(values: &[u8], out: &mut [f32]) {
+    for (to, from) in out.iter_mut().zip(values) {
+        *to = f32::from(*from);
+    }
+}
+
+pub(crate) fn widen_f16(values: &[u16], out: &mut [f32]) {
+    for (to, from) in out.iter_mut().zip(values) {
+        *to = f16_to_f32(*from);
+    }
+}

@@ -1,0 +1,99 @@
+//! 512-bit sums of one vector with many rows.
+
+use std::arch::x86_64::*;
+
+use super::reduce::{load, masked, tail_mask};
+
+/// Rows that share the loads of the vector; their sums are enough to keep the multiply-adds busy.
+const BLOCK: usize = 8;
+
+/// Sums the lanes of every vector, all in the same order.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn sums(v: [__m512; BLOCK]) -> __m256 {
+    // Halves: row k to the left, row k + 4 to the right.
+    let halves = |a: __m512, b: __m512| {
+        let low = _mm512_shuffle_f32x4::<0b01_00_01_00>(a, b);
+        _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b))
+    };
+    let pairs =
+        |a: __m512, b: __m512| _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    let left = pairs(halves(v[0], v[4]), halves(v[1], v[5]));
+    let right = pairs(halves(v[2], v[6]), halves(v[3], v[7]));
+    let quarters = _mm512_add_ps(
+        _mm512_shuffle_ps::<0b01_00_01_00>(left, right),
+        _mm512_shuffle_ps::<0b11_10_11_10>(left, right),
+    );
+    let even = _mm512_shuffle_f32x4::<0b10_00_10_00>(quarters, quarters);
+    let odd = _mm512_shuffle_f32x4::<0b11_01_11_01>(quarters, quarters);
+    _mm256_add_ps(_mm512_castps512_ps256(even), _mm512_castps512_ps256(odd))
+}
+
+macro_rules! rows {
+    ($name:ident, $block:ident, $step:expr) => {
+        /// Requires `rows.len() == out.len() * x.len()` (checked by the caller).
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+        pub(crate) unsafe fn $name(rows: &[f32], x: &[f32], out: &mut [f32]) {
+            let n = x.len();
+            let mut first = rows.as_ptr();
+            let (full, rest) = out.as_chunks_mut::<BLOCK>();
+            for out in full {
+                // SAFETY: eight rows from `first` on exist, as do eight results.
+                unsafe {
+                    let values = $block(std::array::from_fn(|r| first.add(r * n)), x);
+                    _mm256_storeu_ps(out.as_mut_ptr(), values);
+                    first = first.add(BLOCK * n);
+                }
+            }
+            if !rest.is_empty() {
+                // The last row is repeated and the results dropped, so that the order of the additions never
+                // depends on the number of rows.
+                // SAFETY: `rest.len()` rows from `first` on exist.
+                let values = unsafe {
+                    let row = |r: usize| first.add(r.min(rest.len() - 1) * n);
+                    $block(std::array::from_fn(row), x)
+                };
+                let kept = ((1u32 << rest.len()) - 1) as __mmask8;
+                // SAFETY: the mask keeps the store below the length of `rest`.
+                unsafe { _mm256_mask_storeu_ps(rest.as_mut_ptr(), kept, values) };
+            }
+        }
+
+        /// Requires rows of `x.len()` values.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+        unsafe fn $block(rows: [*const f32; BLOCK], x: &[f32]) -> __m256 {
+            let n = x.len();
+            let px = x.as_ptr();
+            let mut acc = [_mm512_setzero_ps(); BLOCK];
+            let mut i = 0;
+            while i + 16 <= n {
+                // SAFETY: i + 16 <= n, the length of `x` and of every row.
+                unsafe {
+                    let v = load(px.add(i));
+                    for r in 0..BLOCK {
+                        acc[r] = $step(load(rows[r].add(i)), v, acc[r]);
+                    }
+                }
+                i += 16;
+            }
+            if i < n {
+                let mask = tail_mask(n - i);
+                // SAFETY: the mask keeps the loads below n.
+                unsafe {
+                    let v = masked(mask, px.add(i));
+                    for r in 0..BLOCK {
+                        acc[r] = $step(masked(mask, rows[r].add(i)), v, acc[r]);
+                    }
+                }
+            }
+            sums(acc)
+        }
+    };
+}
+
+rows!(dots, dots_block, |x, y, s| _mm512_fmadd_ps(x, y, s));
+rows!(l2_squared_rows, l2_squared_block, |x, y, s| {
+    let d = _mm512_sub_ps(x, y);
+    _mm512_fmadd_ps(d, d, s)
+});
