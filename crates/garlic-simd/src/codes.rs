@@ -56,7 +56,7 @@ pub const fn code_block_bytes(bits: CodeBits, rank: usize) -> usize {
 }
 
 /// What a query brings to the codes of one cell: an estimate is `norm + (offset + scale * sum)`, where `sum` adds
-/// weight times code over the coordinates.
+/// weight times code over the coordinates; below zero it is zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodeQuery<'a> {
     /// One weight per coordinate, -127 to 127.
@@ -69,12 +69,39 @@ pub struct CodeQuery<'a> {
 
 /// A point whose estimate is below the limit of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct Estimate {
-    /// The estimated value.
-    pub estimate: f32,
     /// The number of the lane: that of the first lane of the scan, and one more for every lane since.
     pub at: u32,
+    /// The estimated value, not negative.
+    pub estimate: f32,
+}
+
+impl Estimate {
+    /// Orders by (estimate, at): floats that are not negative are ordered as their bits are.
+    #[inline]
+    pub fn key(&self) -> u64 {
+        u64::from(self.estimate.to_bits()) << 32 | u64::from(self.at)
+    }
+}
+
+/// Turns a query's coordinates in a cell's frame into weights for its codes: `coordinate * step`, in units that
+/// make the largest one 127, rounded to even.
+///
+/// Returns what one unit is worth and the sum of the weights; both zero when all products are, or when one is
+/// too large to be told. Every
+/// instruction set gives the same weights.
+///
+/// Panics when the lengths differ.
+#[inline]
+pub fn code_weights(coordinates: &[f32], steps: &[f32], weights: &mut [i8]) -> (f32, i32) {
+    assert_eq!(coordinates.len(), steps.len(), "a step for each coordinate");
+    assert_eq!(
+        coordinates.len(),
+        weights.len(),
+        "a weight for each coordinate"
+    );
+    dispatch!(level(), code_weights(coordinates, steps, weights))
 }
 
 /// Appends to `out`, in order, every lane of `blocks` whose estimate is below `limit`.

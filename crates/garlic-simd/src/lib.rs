@@ -33,11 +33,12 @@ mod stored;
 mod x86;
 
 pub use codes::{
-    CODE_LANES, CodeBits, CodeQuery, Estimate, MAX_CODE_RANK, code_block_bytes, scan_codes,
+    CODE_LANES, CodeBits, CodeQuery, Estimate, MAX_CODE_RANK, code_block_bytes, code_weights,
+    scan_codes,
 };
 pub use level::{Level, level, levels};
 pub use prefetch::prefetch;
-pub use rows::{dots, l2_squared_rows};
+pub use rows::{dots, dots_many, l2_squared_rows};
 pub use stored::{
     MAX_U8_LENGTH, f16_to_f32, f32_to_f16, l2_squared_f16, l2_squared_u8, l2_squared_u8_u8,
     widen_f16, widen_u8,

@@ -14,6 +14,25 @@ pub fn dots(rows: &[f32], x: &[f32], out: &mut [f32]) {
     dispatch!(level(), dots(rows, x, out));
 }
 
+/// [`dots`] for several vectors of `n` values: result i of vector j at `out[j * rows + i]`, the same number that
+/// [`dots`] gives.
+///
+/// Panics when `n` is zero, when `rows` or `xs` is no whole number of rows, or when `out` has not one value for
+/// each row and vector.
+#[inline]
+pub fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
+    assert!(n > 0, "rows without values");
+    let (count, vectors) = (rows.len() / n, xs.len() / n);
+    assert_eq!(rows.len(), count * n, "rows of different length");
+    assert_eq!(xs.len(), vectors * n, "vectors of different length");
+    assert_eq!(
+        out.len(),
+        count * vectors,
+        "a result for each row and vector"
+    );
+    dispatch!(level(), dots_many(rows, xs, n, out));
+}
+
 /// Squared Euclidean distances of `x` to the rows of a row-major matrix.
 ///
 /// The result of a row depends neither on the other rows nor on how many there are. It may differ from that of

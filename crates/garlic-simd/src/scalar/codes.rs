@@ -30,13 +30,31 @@ pub(crate) fn scan_codes(
             }
         }
         for (lane, (dot, norm)) in dots.iter().zip(norms.as_chunks::<4>().0).enumerate() {
-            let estimate = f32::from_le_bytes(*norm) + (query.offset + query.scale * *dot as f32);
-            if estimate < limit {
+            let raw = f32::from_le_bytes(*norm) + (query.offset + query.scale * *dot as f32);
+            let estimate = if raw > 0.0 { raw } else { 0.0 };
+            // A sum that is no number is no estimate: lanes without a point may have one.
+            if estimate < limit && !raw.is_nan() {
                 let at = first + (b * CODE_LANES + lane) as u32;
                 out.push(Estimate { estimate, at });
             }
         }
     }
+}
+
+pub(crate) fn code_weights(coordinates: &[f32], steps: &[f32], weights: &mut [i8]) -> (f32, i32) {
+    let products = || coordinates.iter().zip(steps).map(|(c, s)| c * s);
+    let largest = products().fold(0.0f32, |m, p| if p.abs() > m { p.abs() } else { m });
+    let inverse = 127.0 / largest;
+    if largest == 0.0 || !largest.is_finite() || !inverse.is_finite() {
+        weights.fill(0);
+        return (0.0, 0);
+    }
+    let mut sum = 0;
+    for (w, p) in weights.iter_mut().zip(products()) {
+        *w = (p * inverse).round_ties_even() as i8;
+        sum += i32::from(*w);
+    }
+    (largest / 127.0, sum)
 }
 
 /// Adds the products of one row of codes, four coordinates of every lane.

@@ -4,9 +4,9 @@ mod codes;
 mod reduce;
 mod solve;
 
-pub(crate) use codes::scan_codes;
+pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{
-    dot, dots, l2_squared, l2_squared_f16, l2_squared_rows, l2_squared_u8, l2_squared_u8_u8,
-    widen_f16, widen_u8,
+    dot, dots, dots_many, l2_squared, l2_squared_f16, l2_squared_rows, l2_squared_u8,
+    l2_squared_u8_u8, widen_f16, widen_u8,
 };
 pub(crate) use solve::{prefix_norms, solve_rows};

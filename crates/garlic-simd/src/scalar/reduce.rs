@@ -53,6 +53,13 @@ pub(crate) fn dots(rows: &[f32], x: &[f32], out: &mut [f32]) {
     }
 }
 
+pub(crate) fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
+    let count = rows.len() / n;
+    for (x, out) in xs.chunks_exact(n).zip(out.chunks_exact_mut(count.max(1))) {
+        dots(rows, x, out);
+    }
+}
+
 pub(crate) fn l2_squared_rows(rows: &[f32], x: &[f32], out: &mut [f32]) {
     for (i, value) in out.iter_mut().enumerate() {
         *value = l2_squared(&rows[i * x.len()..][..x.len()], x);

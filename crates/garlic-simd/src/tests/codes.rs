@@ -75,7 +75,7 @@ impl Points {
             .map(|(i, (codes, norm))| {
                 let products = codes.iter().zip(query.weights);
                 let sum: i32 = products.map(|(c, w)| i32::from(*c) * i32::from(*w)).sum();
-                let estimate = norm + (query.offset + query.scale * sum as f32);
+                let estimate = (norm + (query.offset + query.scale * sum as f32)).max(0.0);
                 Estimate {
                     estimate,
                     at: first + i as u32,
@@ -157,14 +157,14 @@ fn the_widest_sums_do_not_overflow() {
             let weights = vec![weight; MAX_CODE_RANK];
             let query = CodeQuery {
                 weights: &weights,
-                scale: 1.0,
+                scale: f32::from(weight.signum()),
                 offset: 0.0,
             };
             let byte = if bits == CodeBits::Four { 0xff } else { 0x7f };
             let bytes = code_block_bytes(bits, MAX_CODE_RANK);
             let mut block = vec![byte; bytes];
             block[bytes - 32..].fill(0);
-            let exact = MAX_CODE_RANK as i32 * i32::from(weight) * i32::from(bits.largest());
+            let exact = MAX_CODE_RANK as i32 * 127 * i32::from(bits.largest());
             for level in levels() {
                 let mut out = Vec::new();
                 scan(level, bits, &block, &query, f32::INFINITY, 0, &mut out);
@@ -245,4 +245,85 @@ fn lanes_must_have_numbers() {
         u32::MAX - 3,
         &mut Vec::new(),
     );
+}
+
+#[test]
+fn weights_are_the_same_at_every_level_and_near_what_they_stand_for() {
+    let mut noise = Noise(77);
+    for n in (0..70).chain([127, 128, 256]) {
+        let mut values = |scale: f32| -> Vec<f32> {
+            (0..n)
+                .map(|_| (noise.next(2001) as f32 - 1000.0) * scale)
+                .collect()
+        };
+        let (y, steps) = (values(0.37), values(1e-3));
+        let mut expected = vec![1i8; n];
+        let (unit, sum) = scalar::code_weights(&y, &steps, &mut expected);
+        let largest = y
+            .iter()
+            .zip(&steps)
+            .map(|(y, s)| (y * s).abs())
+            .fold(0.0, f32::max);
+        assert!((unit * 127.0 - largest).abs() <= 1e-6 * largest);
+        assert_eq!(sum, expected.iter().map(|w| i32::from(*w)).sum::<i32>());
+        for ((w, y), s) in expected.iter().zip(&y).zip(&steps) {
+            assert!((f32::from(*w) * unit - y * s).abs() <= 0.5001 * unit);
+        }
+        for level in levels() {
+            let mut found = vec![1i8; n];
+            let returned = dispatch!(level, code_weights(&y, &steps, &mut found));
+            assert_eq!(
+                (found, returned),
+                (expected.clone(), (unit, sum)),
+                "{n} {level:?}"
+            );
+        }
+    }
+    for level in levels() {
+        let mut weights = [5i8; 3];
+        let returned = dispatch!(level, code_weights(&[0.0; 3], &[1.0; 3], &mut weights));
+        assert_eq!((weights, returned), ([0; 3], (0.0, 0)));
+    }
+}
+
+#[test]
+fn keys_order_estimates() {
+    let make = |estimate, at| Estimate { at, estimate }.key();
+    assert!(make(0.0, 9) < make(1e-30, 0));
+    assert!(make(1.5, 9) < make(1.5000001, 0));
+    assert!(make(2.0, 1) < make(2.0, 2));
+    assert!(make(3.0, 1) < make(f32::INFINITY, 0));
+}
+
+#[test]
+fn what_is_no_number_is_no_estimate() {
+    let noise = &mut Noise(5);
+    let points = Points::new(CodeBits::Eight, 8, 11, noise);
+    let (blocks, weights) = (points.blocks(), weights(8, noise));
+    for level in levels() {
+        for offset in [f32::NAN, f32::NEG_INFINITY] {
+            let query = CodeQuery {
+                weights: &weights,
+                scale: 1.0,
+                offset,
+            };
+            let mut out = Vec::new();
+            scan(
+                level,
+                CodeBits::Eight,
+                &blocks,
+                &query,
+                f32::INFINITY,
+                0,
+                &mut out,
+            );
+            // Lanes without a point have an infinite norm: with minus infinity they are no number.
+            assert!(out.iter().all(|e| e.at < 11), "{level:?} {offset}");
+            assert_eq!(out.is_empty(), offset.is_nan(), "{level:?} {offset}");
+        }
+        let mut weights = [5i8; 3];
+        let huge = [f32::MAX, -3.0, 1.0];
+        let returned = dispatch!(level, code_weights(&huge, &[4.0; 3], &mut weights));
+        assert_eq!((weights, returned), ([0; 3], (0.0, 0)), "{level:?}");
+    }
 }

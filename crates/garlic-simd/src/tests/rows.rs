@@ -57,3 +57,25 @@ fn a_row_does_not_depend_on_its_neighbours() {
 fn rows_must_fill_the_matrix() {
     dots(&[1.0; 5], &[1.0; 2], &mut [0.0; 2]);
 }
+
+#[test]
+fn many_vectors_give_what_each_gives_alone() {
+    for level in levels() {
+        for d in [1usize, 5, 16, 31, 32, 100, 129] {
+            for (count, vectors) in [(0, 3), (1, 1), (8, 3), (9, 7), (32, 4), (5, 0)] {
+                let (rows, xs) = (values(count * d, 5), values(vectors * d, 6));
+                let mut together = vec![f32::NAN; count * vectors];
+                dispatch!(level, dots_many(&rows, &xs, d, &mut together));
+                for (j, x) in xs.chunks_exact(d).enumerate() {
+                    let mut alone = vec![f32::NAN; count];
+                    dispatch!(level, dots(&rows, x, &mut alone));
+                    assert_eq!(
+                        together[j * count..][..count],
+                        alone,
+                        "{level:?} {d} {count} {j}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -83,8 +83,13 @@ macro_rules! scan_codes {
                 // SAFETY: the norms are the last row of the block.
                 let norm = unsafe { _mm256_loadu_ps(blocks.add(b * stride + rows * ROW).cast()) };
                 let scaled = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(dots[b]));
-                estimates[b] = _mm256_add_ps(norm, _mm256_add_ps(offset, scaled));
-                let kept = _mm256_cmp_ps::<_CMP_LT_OQ>(estimates[b], limit);
+                let raw = _mm256_add_ps(norm, _mm256_add_ps(offset, scaled));
+                estimates[b] = _mm256_max_ps(raw, _mm256_setzero_ps());
+                // A sum that is no number is no estimate: lanes without a point may have one.
+                let kept = _mm256_and_ps(
+                    _mm256_cmp_ps::<_CMP_LT_OQ>(estimates[b], limit),
+                    _mm256_cmp_ps::<_CMP_ORD_Q>(raw, raw),
+                );
                 below |= (_mm256_movemask_ps(kept) as u32) << (b * CODE_LANES);
             }
             if below == 0 {
@@ -110,6 +115,66 @@ macro_rules! scan_codes {
                 count += 1;
             }
             count
+        }
+
+        /// Requires slices of one length (checked by the caller).
+        #[target_feature(enable = $features)]
+        pub(crate) unsafe fn code_weights(
+            coordinates: &[f32],
+            steps: &[f32],
+            weights: &mut [i8],
+        ) -> (f32, i32) {
+            let whole = coordinates.len() / 8 * 8;
+            let (c, s) = (coordinates.as_ptr(), steps.as_ptr());
+            let sign = _mm256_set1_ps(-0.0);
+            // SAFETY: i + 8 <= the length of all slices.
+            let product = |i: usize| unsafe {
+                _mm256_mul_ps(_mm256_loadu_ps(c.add(i)), _mm256_loadu_ps(s.add(i)))
+            };
+            let mut top = _mm256_setzero_ps();
+            for i in (0..whole).step_by(8) {
+                top = _mm256_max_ps(_mm256_andnot_ps(sign, product(i)), top);
+            }
+            let mut lanes = [0.0f32; 8];
+            // SAFETY: `lanes` has eight values.
+            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), top) };
+            let tail = || {
+                coordinates[whole..]
+                    .iter()
+                    .zip(&steps[whole..])
+                    .map(|(c, s)| c * s)
+            };
+            let largest = lanes
+                .into_iter()
+                .chain(tail().map(f32::abs))
+                .fold(0.0f32, |m, p| if p > m { p } else { m });
+            let inverse = 127.0 / largest;
+            if largest == 0.0 || !largest.is_finite() || !inverse.is_finite() {
+                weights.fill(0);
+                return (0.0, 0);
+            }
+            let unit = _mm256_set1_ps(inverse);
+            let mut sums = _mm256_setzero_si256();
+            for i in (0..whole).step_by(8) {
+                // Rounds to even, as the mode of every thread is unless it was changed.
+                let rounded = _mm256_cvtps_epi32(_mm256_mul_ps(product(i), unit));
+                sums = _mm256_add_epi32(sums, rounded);
+                let words = _mm256_packs_epi32(rounded, rounded);
+                let bytes = _mm256_packs_epi16(words, words);
+                let low = _mm256_extract_epi32::<0>(bytes);
+                let high = _mm256_extract_epi32::<4>(bytes);
+                weights[i..i + 4].copy_from_slice(&low.to_le_bytes().map(|b| b as i8));
+                weights[i + 4..i + 8].copy_from_slice(&high.to_le_bytes().map(|b| b as i8));
+            }
+            let mut parts = [0i32; 8];
+            // SAFETY: `parts` has eight values.
+            unsafe { _mm256_storeu_si256(parts.as_mut_ptr().cast(), sums) };
+            let mut sum: i32 = parts.iter().sum();
+            for (w, p) in weights[whole..].iter_mut().zip(tail()) {
+                *w = (p * inverse).round_ties_even() as i8;
+                sum += i32::from(*w);
+            }
+            (largest / 127.0, sum)
         }
     };
 }

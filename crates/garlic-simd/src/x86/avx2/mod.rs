@@ -6,8 +6,8 @@ mod rows;
 mod solve;
 mod stored;
 
-pub(crate) use codes::scan_codes;
+pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{dot, l2_squared, l2_squared_f16, l2_squared_u8};
-pub(crate) use rows::{dots, l2_squared_rows};
+pub(crate) use rows::{dots, dots_many, l2_squared_rows};
 pub(crate) use solve::{prefix_norms, solve_rows};
 pub(crate) use stored::{l2_squared_u8_u8, widen_f16, widen_u8};

@@ -34,7 +34,7 @@ fn first_lanes(n: usize) -> __m256i {
 }
 
 macro_rules! rows {
-    ($name:ident, $block:ident, $step:expr) => {
+    ($name:ident, $block:ident, $few:ident, $step:expr) => {
         /// Requires `rows.len() == out.len() * x.len()` (checked by the caller).
         #[target_feature(enable = "avx2,fma,f16c")]
         pub(crate) unsafe fn $name(rows: &[f32], x: &[f32], out: &mut [f32]) {
@@ -67,16 +67,29 @@ macro_rules! rows {
         #[inline]
         #[target_feature(enable = "avx2,fma,f16c")]
         unsafe fn $block(rows: [*const f32; BLOCK], x: &[f32]) -> __m256 {
-            let n = x.len();
-            let px = x.as_ptr();
-            let mut acc = [_mm256_setzero_ps(); BLOCK];
+            // SAFETY: the caller's promise.
+            unsafe { $few(rows, [x.as_ptr()], x.len())[0] }
+        }
+
+        /// The sums of eight rows with `N` vectors, of `n` values each. One sum is made in one order, whatever N.
+        #[inline]
+        #[target_feature(enable = "avx2,fma,f16c")]
+        unsafe fn $few<const N: usize>(
+            rows: [*const f32; BLOCK],
+            xs: [*const f32; N],
+            n: usize,
+        ) -> [__m256; N] {
+            let mut acc = [[_mm256_setzero_ps(); BLOCK]; N];
             let mut i = 0;
             while i + 8 <= n {
-                // SAFETY: i + 8 <= n, the length of `x` and of every row.
+                // SAFETY: i + 8 <= n, the length of every vector and of every row.
                 unsafe {
-                    let v = _mm256_loadu_ps(px.add(i));
+                    let v = xs.map(|x| _mm256_loadu_ps(x.add(i)));
                     for r in 0..BLOCK {
-                        acc[r] = $step(_mm256_loadu_ps(rows[r].add(i)), v, acc[r]);
+                        let row = _mm256_loadu_ps(rows[r].add(i));
+                        for j in 0..N {
+                            acc[j][r] = $step(row, v[j], acc[j][r]);
+                        }
                     }
                 }
                 i += 8;
@@ -85,19 +98,71 @@ macro_rules! rows {
                 let mask = first_lanes(n - i);
                 // SAFETY: the mask keeps the loads below n.
                 unsafe {
-                    let v = _mm256_maskload_ps(px.add(i), mask);
+                    let v = xs.map(|x| _mm256_maskload_ps(x.add(i), mask));
                     for r in 0..BLOCK {
-                        acc[r] = $step(_mm256_maskload_ps(rows[r].add(i), mask), v, acc[r]);
+                        let row = _mm256_maskload_ps(rows[r].add(i), mask);
+                        for j in 0..N {
+                            acc[j][r] = $step(row, v[j], acc[j][r]);
+                        }
                     }
                 }
             }
-            sums(acc)
+            acc.map(|acc| sums(acc))
         }
     };
 }
 
-rows!(dots, dots_block, |x, y, s| _mm256_fmadd_ps(x, y, s));
-rows!(l2_squared_rows, l2_squared_block, |x, y, s| {
-    let d = _mm256_sub_ps(x, y);
-    _mm256_fmadd_ps(d, d, s)
-});
+rows!(dots, dots_block, dots_few, |x, y, s| _mm256_fmadd_ps(
+    x, y, s
+));
+rows!(
+    l2_squared_rows,
+    l2_squared_block,
+    l2_squared_few,
+    |x, y, s| {
+        let d = _mm256_sub_ps(x, y);
+        _mm256_fmadd_ps(d, d, s)
+    }
+);
+
+/// Vectors whose sums with eight rows fit the registers.
+const VECTORS: usize = 1;
+
+/// Requires `xs` to hold vectors of `n` values, and a result in `out` for each of them with each row (checked by
+/// the caller).
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(crate) unsafe fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
+    let (count, vectors) = (rows.len() / n, xs.len() / n);
+    for first in (0..count).step_by(BLOCK) {
+        let left = BLOCK.min(count - first);
+        // The last row is repeated where a block is not full, and its results dropped.
+        // SAFETY: row first + left - 1 exists.
+        let block = unsafe {
+            let row = |r: usize| rows.as_ptr().add((first + r.min(left - 1)) * n);
+            std::array::from_fn(row)
+        };
+        let mut put = |vector: usize, values: __m256| {
+            let mut lanes = [0.0f32; BLOCK];
+            // SAFETY: `lanes` has eight values.
+            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), values) };
+            out[vector * count + first..][..left].copy_from_slice(&lanes[..left]);
+        };
+        let mut vector = 0;
+        while vector < vectors {
+            // SAFETY: the vectors exist, of n values as the rows are.
+            unsafe {
+                let x = |j: usize| xs.as_ptr().add((vector + j) * n);
+                if vector + VECTORS <= vectors {
+                    let values = dots_few::<VECTORS>(block, std::array::from_fn(x), n);
+                    for (j, values) in values.into_iter().enumerate() {
+                        put(vector + j, values);
+                    }
+                    vector += VECTORS;
+                } else {
+                    put(vector, dots_few(block, [x(0)], n)[0]);
+                    vector += 1;
+                }
+            }
+        }
+    }
+}
