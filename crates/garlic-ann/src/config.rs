@@ -13,8 +13,10 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// The published method with its published parameters.
+    /// The fast path: tempered cells, learned bins, local codes, recall as the one knob.
     #[default]
+    Default,
+    /// The published method with its published parameters.
     Paper,
 }
 
@@ -23,13 +25,38 @@ impl std::str::FromStr for Preset {
 
     fn from_str(name: &str) -> Result<Self> {
         match name {
+            "default" => Ok(Self::Default),
             "paper" => Ok(Self::Paper),
             other => Err(Error::Config {
                 key: "preset".into(),
-                message: format!("there is no preset `{other}`; the presets are: paper"),
+                message: format!("there is no preset `{other}`; the presets are: default, paper"),
             }),
         }
     }
+}
+
+/// Which cells an index is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Low-rank cells refitted under the tempered score, with learned bins and codes.
+    Tempered,
+    /// Gaussians trained by gradient, with hyperspherical bins: the published method.
+    Gaussians,
+}
+
+/// How the vectors are stored in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    /// As bytes where every value is a whole number from 0 to 255, else as they are.
+    Auto,
+    /// 32-bit floats.
+    F32,
+    /// Half precision: half the memory, distances of the rounded vectors.
+    F16,
+    /// Bytes; an error where a value is not a whole number from 0 to 255.
+    U8,
 }
 
 /// How the data are scaled before training.
@@ -86,6 +113,33 @@ pub enum SplitMethod {
 pub struct Config {
     /// Seed of every random choice.
     pub seed: u64,
+    /// Which cells the index is made of; the published method ignores the keys of the tempered cells and the
+    /// other way round.
+    pub model: Model,
+
+    /// Tempered: share of the variance that the rotated and truncated space keeps, in (0, 1].
+    pub keep_variance: f64,
+    /// Tempered: most dimensions of that space.
+    pub max_dim: usize,
+    /// Tempered: number of cells; 0 chooses from the number of points.
+    pub cells: usize,
+    /// Tempered: axes of a cell; 0 chooses from the data.
+    pub axes: usize,
+    /// Tempered: share of a cell's shape that the score uses (a), in [0, 1].
+    pub anisotropy: f64,
+    /// Tempered: rounds of assigning and refitting.
+    pub rounds: usize,
+    /// Tempered: points a learned bin holds on average.
+    pub bin_size: usize,
+    /// Tempered: bits of a coordinate in a point's code, 8 or 4.
+    pub code_bits: usize,
+    /// How the vectors are stored.
+    pub store: Store,
+    /// Tempered: points held out as queries of the calibration.
+    pub calibration_queries: usize,
+    /// Tempered: recall that a search aims at unless it says otherwise, in (0, 1).
+    pub recall: f64,
+
     /// Share of the points that training sees, in (0, 1].
     pub train_fraction: f64,
     /// How the data are scaled.
@@ -199,6 +253,11 @@ impl Config {
     /// The parameters of `preset`.
     pub fn preset(preset: Preset) -> Self {
         match preset {
+            Preset::Default => Self {
+                model: Model::Tempered,
+                store: Store::Auto,
+                ..Self::paper()
+            },
             Preset::Paper => Self::paper(),
         }
     }
@@ -206,6 +265,18 @@ impl Config {
     fn paper() -> Self {
         Self {
             seed: 0,
+            model: Model::Gaussians,
+            keep_variance: 0.96,
+            max_dim: 256,
+            cells: 0,
+            axes: 0,
+            anisotropy: 0.5,
+            rounds: 8,
+            bin_size: 24,
+            code_bits: 8,
+            store: Store::F32,
+            calibration_queries: 1000,
+            recall: 0.95,
             train_fraction: 1.0,
             normalize: Normalize::Global,
             rotate: true,
@@ -279,6 +350,38 @@ impl Config {
         let positive = |v: f64| v > 0.0 && v.is_finite();
         let weight = |v: f64| v >= 0.0 && v.is_finite();
         let rates = |r: &[f64; 3]| r.iter().all(|v| positive(*v));
+        check(
+            share(self.keep_variance),
+            "keep_variance",
+            "must be in (0, 1]",
+        )?;
+        check(self.max_dim > 0, "max_dim", "must be at least 1")?;
+        check(
+            self.cells <= 1 << 20,
+            "cells",
+            "must be at most 1048576; 0 chooses",
+        )?;
+        check(self.axes <= 256, "axes", "must be at most 256; 0 chooses")?;
+        check(
+            (0.0..=1.0).contains(&self.anisotropy),
+            "anisotropy",
+            "must be in [0, 1]",
+        )?;
+        check(
+            (1..=1 << 16).contains(&self.bin_size),
+            "bin_size",
+            "must be at least 1 and at most 65536",
+        )?;
+        check(
+            self.code_bits == 8 || self.code_bits == 4,
+            "code_bits",
+            "must be 8 or 4",
+        )?;
+        check(
+            self.recall > 0.0 && self.recall < 1.0,
+            "recall",
+            "must be above 0 and below 1; for all neighbours search exactly",
+        )?;
         check(
             share(self.train_fraction),
             "train_fraction",

@@ -60,6 +60,21 @@ pub enum Error {
         /// The largest magnitude that is accepted.
         limit: f32,
     },
+    /// A query with a value so large that squared distances overflow.
+    #[error(
+        "query {row} has the value {value:e} at coordinate {column}: squared distances would overflow; values must \
+         stay below {limit:e}"
+    )]
+    QueryTooLarge {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The largest magnitude that is accepted.
+        limit: f32,
+    },
     /// A query of another dimension than the index.
     #[error("the index was built for dimension {expected}, the query has {found}")]
     Dimension {

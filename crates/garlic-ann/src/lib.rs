@@ -32,6 +32,7 @@
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
 //! The same data, options and seed give the same index, whatever the number of threads.
 
+mod buffer;
 mod cancel;
 pub mod cell;
 pub mod config;

@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// Rows that the principal axes are fitted to; more change nothing that matters.
 const ROTATION_SAMPLE: usize = 100_000;
+/// Rows that truncated axes are fitted to.
+const TRUNCATION_SAMPLE: usize = 25_000;
 /// Stream of the random choice of those rows.
 const ROTATION_STREAM: u64 = 0x0707;
 /// Rows transformed by one task.
@@ -71,12 +73,57 @@ impl Space {
         Ok(space)
     }
 
-    /// Dimension.
+    /// Principal axes of `rows`, as many as keep the share `keep` of their variance but at most `most`, in whole
+    /// multiples of 16; nothing is scaled.
+    pub(crate) fn fit_truncated(
+        rows: Rows<'_>,
+        keep: f64,
+        most: usize,
+        seed: u64,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let sample = if rows.len() > TRUNCATION_SAMPLE {
+            let mut ids = permutation(rows.len(), seed, ROTATION_STREAM);
+            ids.truncate(TRUNCATION_SAMPLE);
+            ids.sort_unstable();
+            Some(Matrix::gather(rows, &ids))
+        } else {
+            None
+        };
+        let fitted = pca(sample.as_ref().map_or(rows, Matrix::as_rows));
+        cancel.check()?;
+        let dim = rows.dim();
+        let total: f64 = fitted.values.iter().map(|v| f64::from(*v)).sum();
+        let mut kept = 0.0;
+        let needed = fitted
+            .values
+            .iter()
+            .position(|v| {
+                kept += f64::from(*v);
+                kept >= keep * total
+            })
+            .map_or(dim, |last| last + 1);
+        let count = needed.min(most).next_multiple_of(16).min(dim);
+        let mut rotation = fitted.basis.into_vec();
+        rotation.truncate(count * dim);
+        Ok(Self {
+            mean: fitted.mean,
+            scale: vec![1.0; dim],
+            rotation: Some(Matrix::from_vec(rotation, dim)?),
+        })
+    }
+
+    /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.mean.len()
     }
 
-    /// Maps one vector. Panics when a length is not [`Space::dim`].
+    /// Dimension of the space itself; smaller than [`Space::dim`] when it is truncated.
+    pub fn out_dim(&self) -> usize {
+        self.rotation.as_ref().map_or(self.dim(), Matrix::rows)
+    }
+
+    /// Maps one vector. Panics when a length is not [`Space::dim`], or [`Space::out_dim`] for `out`.
     pub fn apply(&self, row: &[f32], out: &mut [f32]) {
         match &self.rotation {
             None => self.normalise(row, out),
@@ -93,19 +140,15 @@ impl Space {
     /// Multiply-adds of [`Space::apply`].
     pub(crate) fn apply_madds(&self) -> u64 {
         let dim = self.dim() as u64;
-        dim + if self.rotation.is_some() {
-            dim * dim
-        } else {
-            0
-        }
+        dim + self.rotation.as_ref().map_or(0, |r| dim * r.rows() as u64)
     }
 
     /// Maps all rows, in parallel.
     pub(crate) fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
-        let dim = self.dim();
-        let mut out = Matrix::zeros(rows.len(), dim);
+        let (dim, wide) = (self.dim(), self.out_dim());
+        let mut out = Matrix::zeros(rows.len(), wide);
         out.as_mut_slice()
-            .par_chunks_mut(CHUNK * dim)
+            .par_chunks_mut(CHUNK * wide)
             .zip(rows.data().par_chunks(CHUNK * dim))
             .try_for_each(|(out, rows)| -> Result<()> {
                 cancel.check()?;
@@ -124,7 +167,7 @@ impl Space {
                     axes,
                     Trans::Yes,
                     count,
-                    dim,
+                    wide,
                     dim,
                     1.0,
                     0.0,

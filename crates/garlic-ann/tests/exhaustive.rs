@@ -2,7 +2,7 @@
 //! training ends with a bounded number of cells on all of them.
 
 use garlic_ann::config::{Covariance, Init, Normalize, SplitMethod};
-use garlic_ann::{Config, Index, Rows, Search};
+use garlic_ann::{Config, Index, Preset, Rows, Search};
 use garlic_linalg::{random_stream, uniform_below, uniform_unit};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn quick() -> Config {
         mean_rate: [1e-3, 5e-2, 1e-2],
         factor_rate: [1e-3, 2e-2, 1e-2],
         early_stop: false,
-        ..Config::default()
+        ..Config::preset(Preset::Paper)
     }
 }
 
@@ -37,7 +37,70 @@ fn brute_force(data: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<(f32, u
     all
 }
 
+/// The default preset with many small cells and bins; other shapes of codes and storage in turn.
+fn tempered(seed: u64) -> Config {
+    Config {
+        seed,
+        cells: 4,
+        bin_size: 5,
+        axes: [0, 3, 8][seed as usize % 3],
+        code_bits: [8, 4][seed as usize % 2],
+        calibration_queries: 20,
+        ..Config::default()
+    }
+}
+
+/// The default preset finds what brute force finds when it looks at everything, and when it is asked for proof.
+fn check_tempered(data: &[f32], dim: usize, config: Config, label: &str) {
+    let rows = Rows::new(data, dim).unwrap();
+    let index = Index::builder()
+        .config(config)
+        .threads(2)
+        .build(rows)
+        .unwrap();
+    assert!(
+        (1..=4).contains(&index.cells()),
+        "{label}: {} cells",
+        index.cells()
+    );
+    let mut rng = random_stream(9, 9);
+    for case in 0..8 {
+        let mut query = rows.row(uniform_below(&mut rng, rows.len())).to_vec();
+        if case % 2 == 1 {
+            query
+                .iter_mut()
+                .for_each(|v| *v += 3.0 * (uniform_unit(&mut rng) as f32 - 0.5));
+        }
+        for k in [1, 10, rows.len() + 5] {
+            let expected = brute_force(data, dim, &query, k);
+            let all = Search::new(k)
+                .probes(usize::MAX)
+                .bins(1.0)
+                .rerank(usize::MAX);
+            let answer = index.search(&query, &all).unwrap();
+            let got: Vec<(f32, u64)> = answer.hits.iter().map(|h| (h.distance, h.id)).collect();
+            assert_eq!(got, expected, "{label} k {k}");
+            assert_eq!(
+                answer.work.candidates,
+                rows.len() as u64,
+                "{label}: each point once"
+            );
+            assert_eq!(
+                answer.work.codes,
+                rows.len() as u64,
+                "{label}: each code once"
+            );
+            assert!(!answer.exact);
+            let answer = index.search(&query, &Search::new(k).exact(true)).unwrap();
+            let got: Vec<(f32, u64)> = answer.hits.iter().map(|h| (h.distance, h.id)).collect();
+            assert_eq!(got, expected, "{label} k {k} exactly");
+            assert!(answer.exact);
+        }
+    }
+}
+
 fn check(data: &[f32], dim: usize, config: Config, label: &str) {
+    check_tempered(data, dim, tempered(data.len() as u64), label);
     let rows = Rows::new(data, dim).unwrap();
     let cap = config.max_cells;
     let index = Index::builder()

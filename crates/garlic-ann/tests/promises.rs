@@ -23,7 +23,7 @@ fn small() -> Config {
         refine_every: 2,
         refine_quiet: 1,
         split_threshold: 0.05,
-        ..Config::default()
+        ..Config::preset(Preset::Paper)
     }
 }
 
@@ -81,7 +81,11 @@ fn a_grid_of_settings_gives_what_single_searches_give() {
         ..small()
     };
     let index = Index::builder().config(config).build(rows).unwrap();
-    assert!(index.coverage().mean > 1.5, "{:?}", index.coverage());
+    assert!(
+        index.published().unwrap().coverage().mean > 1.5,
+        "{:?}",
+        index.published().unwrap().coverage()
+    );
     let (probes, bins) = ([4, 1, 2, 1000], [0.7, 0.1, 1.0]);
     let mut searcher = index.searcher();
     for query in rows.iter().take(40) {
@@ -226,9 +230,18 @@ fn bad_queries_are_refused() {
             ..
         })
     ));
-    // A query far away is an ordinary query, even where its distances overflow.
-    let far = index.search(&[3e38; 4], &Search::new(2)).unwrap();
-    assert_eq!(far.hits.len(), 2);
+    // Far away is fine as long as distances can be told apart; beyond that it is an error.
+    let far = index.search(&[9e14; 4], &Search::new(2)).unwrap();
+    assert!(far.hits.len() == 2 && far.hits[1].distance.is_finite());
+    let beyond = index.search(&[0.0, 3e38, 0.0, 0.0], &Search::new(2));
+    assert!(matches!(
+        beyond,
+        Err(Error::QueryTooLarge {
+            row: 0,
+            column: 1,
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -284,7 +297,7 @@ fn progress_names_every_stage_and_epoch() {
     }
     let epochs: Vec<_> = seen.into_iter().filter_map(|s| s.3).collect();
     assert_eq!(epochs.len(), 8);
-    assert_eq!(epochs, index.history().epochs);
+    assert_eq!(epochs, index.published().unwrap().history().epochs);
     assert!(
         epochs
             .iter()

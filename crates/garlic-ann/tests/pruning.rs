@@ -2,7 +2,7 @@
 
 use garlic_ann::config::Covariance;
 use garlic_ann::model::{Factors, Gaussians, assign, packed_len};
-use garlic_ann::{Cancel, Config, Index, Matrix, Rows, Search};
+use garlic_ann::{Cancel, Config, Index, Matrix, Preset, Rows, Search};
 use garlic_linalg::{random_stream, uniform_unit};
 
 /// Distance of one point to one cell in f64.
@@ -147,14 +147,14 @@ fn routing_visits_the_nearest_cells() {
             batch: 500,
             warmup_epochs: 1,
             factor_rate: [1e-3, 5e-2, 5e-2],
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let index = Index::builder()
             .config(config)
             .threads(2)
             .build(rows)
             .unwrap();
-        let model = index.model();
+        let model = index.published().unwrap().model();
         let queries = random_points(60, dim, 8);
         let mut mapped = vec![0.0; dim];
         for query in queries.chunks_exact(dim) {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use garlic_ann::model::{Gaussians, assign};
-use garlic_ann::{Cancel, Config, Index, Rows, Search};
+use garlic_ann::{Cancel, Config, Index, Preset, Rows, Search};
 use garlic_data::{Dataset, data_dir};
 
 /// Rows of the base set that are used.
@@ -44,10 +44,10 @@ fn check(name: &str) {
         warmup_epochs: 2,
         // Large steps: the factors must be far from where they started.
         factor_rate: [1e-3, 2e-2, 2e-2],
-        ..Config::default()
+        ..Config::preset(Preset::Paper)
     };
     let index = Index::builder().config(config).build(rows).unwrap();
-    let model = index.model();
+    let model = index.published().unwrap().model();
 
     let mut mapped = Vec::new();
     for row in rows.iter() {

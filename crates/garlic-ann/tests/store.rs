@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use garlic_ann::store::{FORMAT_VERSION, FormatError, SUPPORTED_VERSIONS};
-use garlic_ann::{Error, Index, Rows, Search};
+use garlic_ann::{Error, Index, Preset, Rows, Search};
 use proptest::prelude::*;
 
 /// Rows in a few clumps, with a duplicate and a constant coordinate among them.
@@ -26,16 +26,31 @@ fn data(points: usize, dim: usize) -> Vec<f32> {
     values
 }
 
-fn build(points: usize, dim: usize, settings: &[(&str, &str)], threads: usize) -> Index {
+const PRESETS: [Preset; 2] = [Preset::Default, Preset::Paper];
+
+fn build_with(
+    preset: Preset,
+    points: usize,
+    dim: usize,
+    settings: &[(&str, &str)],
+    threads: usize,
+) -> Index {
     let values = data(points, dim);
-    let mut builder = Index::builder().seed(7).threads(threads);
-    for (key, value) in [("initial_cells", "6"), ("epochs", "4"), ("batch", "100")] {
-        builder = builder.set(key, value).unwrap();
-    }
-    for (key, value) in settings {
+    let mut builder = Index::builder().preset(preset).seed(7).threads(threads);
+    let few = [
+        ("initial_cells", "6"),
+        ("epochs", "4"),
+        ("batch", "100"),
+        ("cells", "4"),
+    ];
+    for (key, value) in few.iter().chain(settings) {
         builder = builder.set(key, value).unwrap();
     }
     builder.build(Rows::new(&values, dim).unwrap()).unwrap()
+}
+
+fn build(points: usize, dim: usize) -> Index {
+    build_with(Preset::Default, points, dim, &[], 1)
 }
 
 fn source_of(error: Error) -> FormatError {
@@ -49,25 +64,40 @@ fn source_of(error: Error) -> FormatError {
 fn what_was_saved_is_opened_and_verified() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("index");
-    let settings: [&[(&str, &str)]; 5] = [
-        &[],
-        &[("covariance", "diagonal")],
-        &[("covariance", "isotropic"), ("normalize", "per-coordinate")],
-        &[("rotate", "false"), ("normalize", "none"), ("rank", "0")],
-        &[("rank", "5"), ("angular_steps", "3")],
+    let settings: [(Preset, &[(&str, &str)]); 11] = [
+        (Preset::Paper, &[]),
+        (Preset::Paper, &[("covariance", "diagonal")]),
+        (
+            Preset::Paper,
+            &[("covariance", "isotropic"), ("normalize", "per-coordinate")],
+        ),
+        (
+            Preset::Paper,
+            &[("rotate", "false"), ("normalize", "none"), ("rank", "0")],
+        ),
+        (Preset::Paper, &[("rank", "5"), ("angular_steps", "3")]),
+        (Preset::Default, &[]),
+        (Preset::Default, &[("store", "f16")]),
+        (Preset::Default, &[("store", "f16"), ("code_bits", "4")]),
+        (Preset::Default, &[("code_bits", "4"), ("bin_size", "3")]),
+        (Preset::Default, &[("axes", "2"), ("cells", "40")]),
+        (
+            Preset::Default,
+            &[("anisotropy", "0"), ("bin_size", "60000")],
+        ),
     ];
-    for settings in settings {
-        let index = build(400, 6, settings, 1);
+    for (preset, settings) in settings {
+        let index = build_with(preset, 400, 6, settings, 1);
         index.save(&path).unwrap();
         let opened = Index::open(&path).unwrap();
         assert_eq!(opened, index);
-        assert_eq!(opened.history(), index.history());
+        assert_eq!(opened.published().is_some(), preset == Preset::Paper);
         let summary = Index::verify(&path).unwrap();
         assert_eq!(summary.version, FORMAT_VERSION);
         assert_eq!(summary.file_bytes, fs::metadata(&path).unwrap().len());
 
         let values = data(400, 6);
-        let search = Search::new(5).probes(3).bins(0.5);
+        let search = Search::new(5).probes(3).bins(1.0);
         for row in values.chunks_exact(6).step_by(17) {
             assert_eq!(
                 opened.search(row, &search).unwrap(),
@@ -79,31 +109,60 @@ fn what_was_saved_is_opened_and_verified() {
 
 #[test]
 fn the_number_of_threads_does_not_change_a_byte() {
-    let one = build(900, 8, &[], 1).to_bytes();
-    let two = build(900, 8, &[], 2).to_bytes();
-    assert!(one == two, "the index depends on the number of threads");
-    let other = build(900, 8, &[("seed", "8")], 1).to_bytes();
-    assert!(one != other, "the seed changes nothing");
+    for preset in PRESETS {
+        let one = build_with(preset, 900, 8, &[], 1).to_bytes();
+        let two = build_with(preset, 900, 8, &[], 2).to_bytes();
+        assert!(one == two, "the index depends on the number of threads");
+        let other = build_with(preset, 900, 8, &[("seed", "8")], 1).to_bytes();
+        assert!(one != other, "the seed changes nothing");
+    }
+}
+
+#[test]
+fn bytes_are_stored_as_bytes() {
+    let values: Vec<f32> = (0..700).map(|i| (i * 37 % 256) as f32).collect();
+    let index = Index::builder()
+        .build(Rows::new(&values, 7).unwrap())
+        .unwrap();
+    assert_eq!(index.stored_as(), "u8");
+    let opened = Index::from_bytes(&index.to_bytes()).unwrap();
+    assert_eq!(opened, index);
+    assert_eq!(opened.stored_as(), "u8");
+}
+
+#[test]
+fn points_that_are_all_the_same_round_trip() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("index");
+    for value in [0.0, 3.0, -1234.5] {
+        let index = Index::builder()
+            .build(Rows::new(&[value; 300], 3).unwrap())
+            .unwrap();
+        index.save(&path).unwrap();
+        assert_eq!(Index::open(&path).unwrap(), index);
+        Index::verify(&path).unwrap();
+    }
 }
 
 #[test]
 fn an_index_of_one_point_round_trips() {
-    let index = Index::builder()
-        .build(Rows::new(&[1.5, -2.0], 2).unwrap())
-        .unwrap();
-    let opened = Index::from_bytes(&index.to_bytes()).unwrap();
-    assert_eq!(opened, index);
-    assert_eq!(
-        opened.search(&[1.5, -2.0], &Search::new(1)).unwrap().hits[0].distance,
-        0.0
-    );
+    for preset in PRESETS {
+        let index = Index::builder()
+            .preset(preset)
+            .build(Rows::new(&[1.5, -2.0], 2).unwrap())
+            .unwrap();
+        let opened = Index::from_bytes(&index.to_bytes()).unwrap();
+        assert_eq!(opened, index);
+        let answer = opened.search(&[1.5, -2.0], &Search::new(1).bins(1.0));
+        assert_eq!(answer.unwrap().hits[0].distance, 0.0);
+    }
 }
 
 #[test]
 fn saving_replaces_the_old_index() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("index");
-    let (first, second) = (build(300, 4, &[], 1), build(200, 3, &[], 1));
+    let (first, second) = (build(300, 4), build(200, 3));
     first.save(&path).unwrap();
     second.save(&path).unwrap();
     assert_eq!(Index::open(&path).unwrap(), second);
@@ -114,7 +173,7 @@ fn saving_replaces_the_old_index() {
 fn damage_is_named_with_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("damaged.garlic");
-    let index = build(300, 4, &[], 1);
+    let index = build(300, 4);
     let sound = index.to_bytes();
 
     let mut bytes = sound.clone();
@@ -154,8 +213,8 @@ fn damage_is_named_with_the_path() {
 
 #[test]
 fn other_versions_are_refused_by_name() {
-    let sound = build(100, 2, &[], 1).to_bytes();
-    for version in [0, SUPPORTED_VERSIONS.end() + 1, u32::MAX] {
+    let sound = build(100, 2).to_bytes();
+    for version in [0, 1, SUPPORTED_VERSIONS.end() + 1, u32::MAX] {
         let mut bytes = sound.clone();
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         let error = Index::from_bytes(&bytes).unwrap_err();
@@ -176,7 +235,7 @@ fn other_versions_are_refused_by_name() {
 #[test]
 fn paths_that_are_no_file_are_errors() {
     let directory = tempfile::tempdir().unwrap();
-    let index = build(100, 2, &[], 1);
+    let index = build(100, 2);
     let missing = directory.path().join("missing").join("index");
     for path in [
         missing.as_path(),
@@ -207,7 +266,7 @@ fn a_directory_without_permission_is_an_error() {
     let closed = directory.path().join("closed");
     fs::create_dir(&closed).unwrap();
     let path = closed.join("index");
-    let (old, new) = (build(100, 2, &[], 1), build(100, 3, &[], 1));
+    let (old, new) = (build(100, 2), build(100, 3));
     old.save(&path).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     // Whoever may write everywhere cannot see this test fail.
@@ -226,9 +285,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn flips_anywhere_are_found(flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..4)) {
-        thread_local!(static SOUND: Vec<u8> = build(250, 5, &[], 1).to_bytes());
-        let mut bytes = SOUND.with(Clone::clone);
+    fn flips_anywhere_are_found(
+        paper in any::<bool>(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..4),
+    ) {
+        thread_local!(static SOUND: [Vec<u8>; 2] = PRESETS.map(|p| build_with(p, 250, 5, &[], 1).to_bytes()));
+        let mut bytes = SOUND.with(|sound| sound[usize::from(paper)].clone());
         let sound = bytes.clone();
         for (at, mask) in flips {
             let at = at.index(bytes.len());
@@ -240,7 +302,7 @@ proptest! {
 
     #[test]
     fn any_bytes_behind_a_signature_are_an_error(tail in prop::collection::vec(any::<u8>(), 0..600)) {
-        let mut bytes = b"GARLIC\0\x1a\x01\0\0\0\x08\0\0\0".to_vec();
+        let mut bytes = b"GARLIC\0\x1a\x02\0\0\0\x07\0\0\0".to_vec();
         bytes.extend(((tail.len() + 24) as u64).to_le_bytes());
         bytes.extend(tail);
         prop_assert!(Index::from_bytes(&bytes).is_err());

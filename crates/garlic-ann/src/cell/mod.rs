@@ -3,6 +3,7 @@
 pub mod bins;
 pub(crate) mod build;
 mod frame;
+pub(crate) mod learned;
 pub mod sphere;
 
 pub use bins::Bins;

@@ -7,10 +7,13 @@ use std::time::Instant;
 use garlic_linalg::{Matrix, Rows, permutation};
 use serde::Serialize;
 
-use super::{Coverage, Index, Progress, Stage};
+use super::calibrate::calibrate;
+use super::published::{Coverage, Published};
+use super::stored::{Stored, StoredType};
+use super::{Body, Index, Progress, Stage, tempered};
 use crate::cancel::Cancel;
 use crate::cell;
-use crate::config::{Config, Preset};
+use crate::config::{Config, Model, Preset};
 use crate::error::{Error, Result};
 use crate::model;
 use crate::search::{Router, ScratchPool};
@@ -18,7 +21,7 @@ use crate::space::Space;
 use crate::train::{self, Cpu, streams};
 
 /// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
-const LARGEST_VALUE: f32 = 1e15;
+pub(crate) const LARGEST_VALUE: f32 = 1e15;
 
 /// Told how far a build is.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
@@ -52,6 +55,8 @@ pub struct Seconds {
     pub assign: f64,
     /// Fitting frames and bins and laying out the vectors.
     pub bins: f64,
+    /// Measuring what recall targets take.
+    pub calibrate: f64,
     /// Everything.
     pub total: f64,
 }
@@ -133,13 +138,19 @@ impl<'a> Builder<'a> {
     }
 
     fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        self.tell(Stage::Prepare, 0, 1, None);
+        check_finite(vectors)?;
+        match self.config.model {
+            Model::Gaussians => self.run_published(vectors),
+            Model::Tempered => self.run_tempered(vectors),
+        }
+    }
+
+    fn run_published(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         let config = &self.config;
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
         let start = Instant::now();
-
-        self.tell(Stage::Prepare, 0, 1, None);
-        check_finite(vectors)?;
         let space = Space::fit(
             vectors,
             config.normalize,
@@ -180,23 +191,92 @@ impl<'a> Builder<'a> {
             &report,
         )?;
         drop(points);
-        let stored = Matrix::gather(vectors, &order).into_vec();
-        let ids = order.into_iter().map(u64::from).collect();
+        let vectors = Stored::gather(vectors, &order, StoredType::F32);
         let router = Router::new(&model);
         seconds.bins = lap(mark);
         seconds.total = lap(start);
-        let index = Index {
-            config: config.clone(),
-            space,
+        let published = Published {
             model,
             cells,
-            vectors: stored,
-            ids,
             coverage,
             history,
             router,
+        };
+        let index = Index {
+            config: config.clone(),
+            space,
+            body: Body::Published(Box::new(published)),
+            vectors,
+            ids: order.into_iter().map(u64::from).collect(),
             scratch: ScratchPool::default(),
         };
+        Ok((index, BuildReport { seconds }))
+    }
+
+    fn run_tempered(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        let config = &self.config;
+        let cancel = &self.cancel;
+        let mut seconds = Seconds::default();
+        let start = Instant::now();
+        let element = tempered::stored_type(vectors, config.store)?;
+        let space = Space::fit_truncated(
+            vectors,
+            config.keep_variance,
+            config.max_dim,
+            config.seed,
+            cancel,
+        )?;
+        let points = space.apply_all(vectors, cancel)?;
+        seconds.prepare = lap(start);
+        self.tell(Stage::Prepare, 1, 1, None);
+
+        let mark = Instant::now();
+        let held = tempered::held_out(vectors, config);
+        let (model, labels) =
+            tempered::fit(points.as_rows(), &held, config, cancel, &|done, total| {
+                self.tell(Stage::Train, done, total, None);
+            })?;
+        seconds.train = lap(mark);
+
+        let mark = Instant::now();
+        let report = |done: usize| self.tell(Stage::Bins, done, model.len(), None);
+        let (fast, order) = tempered::build(
+            vectors,
+            &space,
+            points.as_rows(),
+            &model,
+            &labels,
+            &held,
+            config,
+            cancel,
+            &report,
+        )?;
+        drop(points);
+        let held: Vec<u32> = (0..)
+            .zip(&order)
+            .filter(|(_, row)| held.binary_search(row).is_ok())
+            .map(|(position, _)| position)
+            .collect();
+        let mut index = Index {
+            config: config.clone(),
+            space,
+            body: Body::Tempered(Box::new(fast)),
+            vectors: Stored::gather(vectors, &order, element),
+            ids: order.into_iter().map(u64::from).collect(),
+            scratch: ScratchPool::default(),
+        };
+        seconds.bins = lap(mark);
+
+        let mark = Instant::now();
+        let calibration = calibrate(&index, &held, cancel, &|done, total| {
+            self.tell(Stage::Calibrate, done, total, None);
+        })?;
+        if let Body::Tempered(body) = &mut index.body {
+            body.calibration = calibration;
+        }
+        self.tell(Stage::Calibrate, 1, 1, None);
+        seconds.calibrate = lap(mark);
+        seconds.total = lap(start);
         Ok((index, BuildReport { seconds }))
     }
 

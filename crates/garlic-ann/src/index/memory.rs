@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::Index;
+use super::{Body, Index};
 
 /// Bytes by part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// The vectors.
     pub vectors: u64,
@@ -19,6 +19,8 @@ pub struct Memory {
     pub frames: u64,
     /// Bins and the points in them.
     pub bins: u64,
+    /// Codes of the points.
+    pub codes: u64,
     /// Normalisation and rotation.
     pub rotation: u64,
     /// Everything.
@@ -34,32 +36,47 @@ impl Index {
         let space = &self.space;
         let rotation = space.rotation.as_ref().map_or(0, |r| bytes(r.as_slice()));
         let mut memory = Memory {
-            vectors: bytes(&self.vectors),
+            vectors: self.vectors.bytes(),
             ids: bytes(&self.ids),
-            means: bytes(self.model.means.as_slice()),
-            factors: bytes(self.model.factors.values()) + self.router.bytes(),
-            frames: self
-                .cells
-                .iter()
-                .map(|c| bytes(&c.frame.centre) + bytes(c.frame.basis.as_slice()))
-                .sum(),
-            bins: self
-                .cells
-                .iter()
-                .map(|c| {
-                    let parts = c.bins.parts();
-                    bytes(parts.occupied) + bytes(parts.offsets) + bytes(parts.members)
-                })
-                .sum(),
             rotation: rotation + bytes(&space.mean) + bytes(&space.scale),
-            total: 0,
+            ..Memory::default()
         };
+        match &self.body {
+            Body::Published(body) => {
+                memory.means = bytes(body.model.means.as_slice());
+                memory.factors = bytes(body.model.factors.values()) + body.router.bytes();
+                for cell in &body.cells {
+                    let parts = cell.bins.parts();
+                    memory.frames += bytes(&cell.frame.centre) + bytes(cell.frame.basis.as_slice());
+                    memory.bins +=
+                        bytes(parts.occupied) + bytes(parts.offsets) + bytes(parts.members);
+                }
+            }
+            Body::Tempered(body) => {
+                let (model, learned) = (&body.model, &body.learned);
+                memory.means = bytes(&model.means);
+                memory.factors = bytes(&model.variances) + bytes(&model.residual);
+                memory.frames = bytes(&model.axes)
+                    + bytes(&learned.origins)
+                    + bytes(&learned.steps)
+                    + bytes(&learned.bin_steps);
+                memory.bins = bytes(&learned.bin_blocks)
+                    + bytes(&learned.bins)
+                    + bytes(&learned.bounds)
+                    + bytes(&learned.cell_bins)
+                    + bytes(&learned.bin_block_of)
+                    + bytes(&body.centres)
+                    + bytes(&body.bin_cell);
+                memory.codes = bytes(&learned.blocks);
+            }
+        }
         memory.total = memory.vectors
             + memory.ids
             + memory.means
             + memory.factors
             + memory.frames
             + memory.bins
+            + memory.codes
             + memory.rotation;
         memory
     }

@@ -1,46 +1,47 @@
 //! The index: built once, searched by many.
 
 mod build;
+mod calibrate;
+mod calibration;
 mod memory;
 mod progress;
+mod published;
+pub(crate) mod stored;
+mod tempered;
 
-pub(crate) use build::thread_pool;
 pub use build::{BuildReport, Builder, Seconds};
+pub(crate) use build::{LARGEST_VALUE, thread_pool};
+pub use calibration::{Calibration, Setting};
 pub use memory::Memory;
 pub use progress::{Progress, Stage};
+pub use published::{Coverage, Published};
+pub(crate) use stored::Stored;
+pub use tempered::Fast;
 
-use crate::cell::Cell;
 use crate::config::Config;
-use crate::model::Gaussians;
-use crate::search::{Router, ScratchPool};
+use crate::search::ScratchPool;
 use crate::space::Space;
-use crate::train::History;
 
 /// A nearest-neighbour index; it contains the vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) space: Space,
-    pub(crate) model: Gaussians,
-    pub(crate) cells: Vec<Cell>,
-    /// Original vectors, row-major, in cell order: a row's place here is its *position*.
-    pub(crate) vectors: Vec<f32>,
+    pub(crate) body: Body,
+    /// Original vectors in cell order: a row's place here is its *position*.
+    pub(crate) vectors: Stored,
     /// Identifier of each position.
     pub(crate) ids: Vec<u64>,
-    pub(crate) coverage: Coverage,
-    pub(crate) history: History,
-    /// Derived from the model: what routing a query starts with.
-    pub(crate) router: Router,
     pub(crate) scratch: ScratchPool,
 }
 
-/// How well the cells cover the points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Coverage {
-    /// Share of the points that lie within tau of some cell.
-    pub share: f64,
-    /// Mean number of cells that a point belongs to.
-    pub mean: f64,
+/// What the cells are made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Body {
+    /// Trained Gaussians with hyperspherical bins.
+    Published(Box<Published>),
+    /// Tempered cells with learned bins and codes.
+    Tempered(Box<Fast>),
 }
 
 impl Index {
@@ -66,7 +67,10 @@ impl Index {
 
     /// Number of cells.
     pub fn cells(&self) -> usize {
-        self.cells.len()
+        match &self.body {
+            Body::Published(body) => body.cells.len(),
+            Body::Tempered(body) => body.model.len(),
+        }
     }
 
     /// The parameters it was built with.
@@ -74,28 +78,29 @@ impl Index {
         &self.config
     }
 
-    /// How well the cells cover the points.
-    pub fn coverage(&self) -> Coverage {
-        self.coverage
-    }
-
-    /// What happened during training, epoch by epoch.
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The Gaussians, in the normalised and rotated space.
-    pub fn model(&self) -> &Gaussians {
-        &self.model
-    }
-
     /// The change of coordinates between vectors and model.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// Frame and bins of one cell.
-    pub fn cell(&self, cell: usize) -> &Cell {
-        &self.cells[cell]
+    /// The name of the type that coordinates are stored in: `f32`, `f16` or `u8`.
+    pub fn stored_as(&self) -> &'static str {
+        self.vectors.name()
+    }
+
+    /// Gaussians, cells and history, if the index was built by the published method.
+    pub fn published(&self) -> Option<&Published> {
+        match &self.body {
+            Body::Published(body) => Some(body),
+            Body::Tempered(_) => None,
+        }
+    }
+
+    /// Cells, bins and calibration, if the index is made of tempered cells.
+    pub fn tempered(&self) -> Option<&Fast> {
+        match &self.body {
+            Body::Published(_) => None,
+            Body::Tempered(body) => Some(body),
+        }
     }
 }

@@ -14,6 +14,8 @@ pub enum Stage {
     Assign,
     /// Fitting frames and bins.
     Bins,
+    /// Measuring what recall targets take.
+    Calibrate,
 }
 
 /// How far a build is.

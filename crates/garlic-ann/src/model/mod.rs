@@ -5,8 +5,11 @@
 
 mod assign;
 mod gaussians;
+mod tempered;
 mod tile;
 
 pub(crate) use assign::Lists;
 pub use assign::{AssignWork, Assignment, assign};
 pub use gaussians::{Factors, Gaussians, packed_len};
+pub use tempered::Tempered;
+pub(crate) use tempered::by_label;

@@ -4,6 +4,7 @@ use super::params::{Answer, Search};
 use super::searcher::{Scratch, Searcher};
 use super::work::Work;
 use crate::error::Result;
+use crate::index::Published;
 
 /// A point in a bin that some setting scans.
 struct Met {
@@ -32,15 +33,21 @@ impl Searcher<'_> {
     ) -> Result<Vec<Answer>> {
         let index = self.index;
         index.check_query(query, 0)?;
+        let Some(body) = index.published() else {
+            // Bins of all cells are ordered together: settings share too little to gain by it.
+            let settings = probes
+                .iter()
+                .flat_map(|p| bins.iter().map(move |b| (*p, *b)));
+            return settings
+                .map(|(probes, bins)| self.search(query, &Search::new(k).probes(probes).bins(bins)))
+                .collect();
+        };
         for (&probes, &bins) in probes.iter().flat_map(|p| bins.iter().map(move |b| (p, b))) {
-            Search::new(k)
-                .probes(probes)
-                .bins(bins)
-                .plan(&index.config)?;
+            Search::new(k).probes(probes).bins(bins).plan(index)?;
         }
         let most = probes.iter().copied().max().unwrap_or(0);
         let largest = bins.iter().copied().fold(0.0, f64::max);
-        let (met, visited) = self.meet(query, most, largest);
+        let (met, visited) = self.meet(body, query, most, largest);
 
         let mut answers = vec![Answer::default(); probes.len() * bins.len()];
         let Scratch { seen, best, .. } = &mut *self.scratch;
@@ -54,7 +61,7 @@ impl Searcher<'_> {
             };
             for (rank, visit) in visited.iter().enumerate() {
                 let end = visited.get(rank + 1).map_or(met.len(), |next| next.first);
-                let budget = index.cells[visit.cell as usize].bins.budget(*share as f32) as u32;
+                let budget = body.cells[visit.cell as usize].bins.budget(*share as f32) as u32;
                 for point in met[visit.first..end].iter().filter(|m| m.bin < budget) {
                     if seen.first(point.position) {
                         best.offer(point.squared, index.ids[point.position as usize]);
@@ -68,6 +75,7 @@ impl Searcher<'_> {
                         answers[p * bins.len() + b] = Answer {
                             hits: best.hits(),
                             work,
+                            exact: false,
                         };
                     }
                 }
@@ -77,11 +85,18 @@ impl Searcher<'_> {
     }
 
     /// All points in the nearest `largest` share of the bins of the nearest `most` cells, cell by cell.
-    fn meet(&mut self, query: &[f32], most: usize, largest: f64) -> (Vec<Met>, Vec<Visited>) {
+    fn meet(
+        &mut self,
+        body: &Published,
+        query: &[f32],
+        most: usize,
+        largest: f64,
+    ) -> (Vec<Met>, Vec<Visited>) {
         let index = self.index;
-        let dim = index.dim();
+        let mut bytes = Vec::new();
+        let prepared = index.vectors.prepare(query, &mut bytes);
         let scratch = &mut *self.scratch;
-        index.route_query(query, most, scratch, &mut Work::default());
+        index.route_query(body, query, most, scratch, &mut Work::default());
         let mut met = Vec::new();
         let mut visited = Vec::with_capacity(scratch.cells.len());
         let mut before = 0;
@@ -93,7 +108,7 @@ impl Searcher<'_> {
             };
             before = spent;
             let first = met.len();
-            let cell = &index.cells[*number as usize];
+            let cell = &body.cells[*number as usize];
             if !cell.bins.occupied().is_empty() {
                 scratch.coordinates.clear();
                 cell.frame.project(
@@ -108,10 +123,7 @@ impl Searcher<'_> {
                 for (bin, i) in order.iter().enumerate() {
                     for position in cell.bins.members_of(*i as usize) {
                         let at = *position as usize;
-                        let squared = garlic_simd::l2_squared(
-                            query,
-                            &index.vectors[at * dim..(at + 1) * dim],
-                        );
+                        let squared = index.vectors.distance(&prepared, at);
                         met.push(Met {
                             bin: bin as u32,
                             position: *position,

@@ -1,5 +1,7 @@
 //! A query's way: `route` to cells, order their bins and `scan` the points, answer.
 
+mod exact;
+mod fast;
 mod grid;
 mod params;
 mod route;
@@ -7,8 +9,11 @@ mod scan;
 mod searcher;
 mod work;
 
+pub(crate) use fast::FastScratch;
+pub(crate) use params::Plan;
 pub use params::{Answer, Hit, Search};
 pub(crate) use route::Router;
+pub(crate) use scan::Best;
 pub(crate) use searcher::ScratchPool;
 pub use searcher::Searcher;
 pub use work::Work;

@@ -1,8 +1,8 @@
 //! What a query asks for and what it gets.
 
 use super::work::Work;
-use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::index::{Body, Index};
 
 /// What a query asks for.
 ///
@@ -12,6 +12,9 @@ pub struct Search {
     k: usize,
     probes: Option<usize>,
     bins: Option<f64>,
+    rerank: Option<usize>,
+    recall: Option<f64>,
+    exact: bool,
     threads: Option<usize>,
 }
 
@@ -22,8 +25,31 @@ impl Search {
             k,
             probes: None,
             bins: None,
+            rerank: None,
+            recall: None,
+            exact: false,
             threads: None,
         }
+    }
+
+    /// Share of the true neighbours to find, in (0, 1); the index has measured what that takes.
+    ///
+    /// [`Search::probes`], [`Search::bins`] and [`Search::rerank`] override what it chooses.
+    pub fn recall(mut self, target: f64) -> Self {
+        self.recall = Some(target);
+        self
+    }
+
+    /// All true neighbours, certainly: whatever is not looked at is proved to lie farther away.
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// Points whose exact distance is computed, the best by their codes; at least `k`.
+    pub fn rerank(mut self, points: usize) -> Self {
+        self.rerank = Some(points);
+        self
     }
 
     /// Number of cells to visit (k_G); more than there are means all.
@@ -32,7 +58,7 @@ impl Search {
         self
     }
 
-    /// Share of each cell's occupied bins to scan (rho), in (0, 1]; at least one bin is scanned.
+    /// Share of the occupied bins of the visited cells to scan (rho), in (0, 1]; at least one bin is scanned.
     pub fn bins(mut self, share: f64) -> Self {
         self.bins = Some(share);
         self
@@ -45,37 +71,98 @@ impl Search {
     }
 
     /// The parameters with all defaults filled in, checked.
-    pub(crate) fn plan(&self, config: &Config) -> Result<Plan> {
-        let plan = Plan {
-            k: self.k,
-            probes: self.probes.unwrap_or(config.probes),
-            bins: self.bins.unwrap_or(config.bins),
-            threads: self.threads.unwrap_or(1),
-        };
+    pub(crate) fn plan(&self, index: &Index) -> Result<Plan> {
         let wrong = |name, value: String, rule| Err(Error::SearchParameter { name, value, rule });
-        if plan.k == 0 {
+        if self.k == 0 {
             return wrong("k", "0".into(), "must be at least 1");
         }
-        if plan.probes == 0 {
+        if self.probes == Some(0) {
             return wrong("probes", "0".into(), "must be at least 1");
         }
-        if !(plan.bins > 0.0 && plan.bins <= 1.0) {
-            return wrong("bins", plan.bins.to_string(), "must be in (0, 1]");
+        if let Some(bins) = self.bins
+            && !(bins > 0.0 && bins <= 1.0)
+        {
+            return wrong("bins", bins.to_string(), "must be in (0, 1]");
         }
-        if plan.threads == 0 {
+        if self.rerank == Some(0) {
+            return wrong("rerank", "0".into(), "must be at least 1");
+        }
+        if let Some(recall) = self.recall
+            && !(recall > 0.0 && recall < 1.0)
+        {
+            let rule = "must be above 0 and below 1; search exactly to find all neighbours";
+            return wrong("recall", recall.to_string(), rule);
+        }
+        if self.threads == Some(0) {
             return wrong("threads", "0".into(), "must be at least 1");
         }
+        let mut plan = match &index.body {
+            Body::Published(_) => {
+                let rule = "an index built by the published method has no calibration and no codes; use probes and bins";
+                if let Some(recall) = self.recall {
+                    return wrong("recall", recall.to_string(), rule);
+                }
+                if let Some(rerank) = self.rerank {
+                    return wrong("rerank", rerank.to_string(), rule);
+                }
+                Plan {
+                    probes: index.config.probes,
+                    bins: index.config.bins,
+                    ..Plan::everything(self.k)
+                }
+            }
+            Body::Tempered(body) => {
+                let recall = self.recall.unwrap_or(index.config.recall);
+                body.calibration.plan(self.k, recall, body.model.len())
+            }
+        };
+        if let Some(probes) = self.probes {
+            plan.probes = probes;
+        }
+        // What is asked for by name is done in full, without stopping early.
+        if let Some(bins) = self.bins {
+            (plan.bins, plan.slack) = (bins, f32::INFINITY);
+        }
+        if let Some(rerank) = self.rerank {
+            (plan.rerank, plan.trust) = (rerank, f32::INFINITY);
+        }
+        plan.exact = self.exact;
+        plan.threads = self.threads.unwrap_or(1);
         Ok(plan)
     }
 }
 
 /// Checked parameters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) k: usize,
     pub(crate) probes: usize,
+    /// Share of the visited cells' bins.
     pub(crate) bins: f64,
+    /// Most exact distances.
+    pub(crate) rerank: usize,
+    /// Bins estimated farther than this many times the worst candidate so far are left out.
+    pub(crate) slack: f32,
+    /// Candidates estimated farther than this many times the k-th distance so far are left out.
+    pub(crate) trust: f32,
+    pub(crate) exact: bool,
     pub(crate) threads: usize,
+}
+
+impl Plan {
+    /// Every cell, every bin, every point.
+    pub(crate) fn everything(k: usize) -> Self {
+        Self {
+            k,
+            probes: usize::MAX,
+            bins: 1.0,
+            rerank: usize::MAX,
+            slack: f32::INFINITY,
+            trust: f32::INFINITY,
+            exact: false,
+            threads: 1,
+        }
+    }
 }
 
 /// One neighbour.
@@ -94,4 +181,6 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// Work that was done.
     pub work: Work,
+    /// Whether the hits are proved to be the true nearest neighbours.
+    pub exact: bool,
 }

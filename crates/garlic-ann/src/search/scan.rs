@@ -6,7 +6,7 @@ use super::params::Hit;
 
 /// The best `k` points so far, worst on top.
 #[derive(Default)]
-pub(super) struct Best {
+pub(crate) struct Best {
     k: usize,
     heap: BinaryHeap<Scored>,
 }
@@ -40,6 +40,14 @@ impl Best {
         self.heap.clear();
     }
 
+    /// The squared distance that a newcomer has to beat; infinite while there are fewer than `k`.
+    pub(super) fn worst(&self) -> f32 {
+        match self.heap.peek() {
+            Some(worst) if self.heap.len() == self.k => worst.squared,
+            _ => f32::INFINITY,
+        }
+    }
+
     pub(super) fn offer(&mut self, squared: f32, id: u64) {
         let scored = Scored { squared, id };
         if self.heap.len() < self.k {
@@ -52,7 +60,7 @@ impl Best {
     }
 
     /// The hits so far by (distance, id).
-    pub(super) fn hits(&self) -> Vec<Hit> {
+    pub(crate) fn hits(&self) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
             .heap
             .iter()

@@ -5,13 +5,18 @@ use std::sync::{Mutex, PoisonError};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
+use super::exact::brute_force;
+use super::fast::FastScratch;
 use super::params::{Answer, Plan, Search};
 use super::route::RouteScratch;
 use super::scan::{Best, Seen};
 use super::work::Work;
 use crate::cell::bins::BinScratch;
 use crate::error::{Error, Result};
-use crate::index::{Index, thread_pool};
+use crate::index::{Body, Index, LARGEST_VALUE, Published, thread_pool};
+
+/// Queries of a batch that share the work of rotating and projecting.
+const GROUP: usize = 64;
 
 /// Buffers of one query at a time.
 #[derive(Default)]
@@ -24,6 +29,7 @@ pub(crate) struct Scratch {
     pub(super) bins: BinScratch,
     pub(super) seen: Seen,
     pub(super) best: Best,
+    pub(super) fast: FastScratch,
 }
 
 /// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
@@ -79,7 +85,7 @@ pub struct Searcher<'a> {
 impl Searcher<'_> {
     /// The nearest neighbours of one query.
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
-        let plan = search.plan(&self.index.config)?;
+        let plan = search.plan(self.index)?;
         self.index.check_query(query, 0)?;
         Ok(self.index.run(query, &plan, &mut self.scratch))
     }
@@ -107,40 +113,83 @@ impl Index {
 
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
-        let plan = search.plan(&self.config)?;
+        let plan = search.plan(self)?;
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }
+        let mut answers = vec![Answer::default(); queries.len()];
+        let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
+            let queries = queries.slice(start..start + answers.len());
+            self.run_many(queries, &plan, &mut searcher.scratch, answers);
+        };
         if plan.threads == 1 {
             let mut searcher = self.searcher();
-            return Ok(queries
-                .iter()
-                .map(|q| self.run(q, &plan, &mut searcher.scratch))
-                .collect());
+            for (i, answers) in answers.chunks_mut(GROUP).enumerate() {
+                group(i * GROUP, answers, &mut searcher);
+            }
+            return Ok(answers);
         }
+        // Small enough that the threads end together, large enough to share the work within a group.
+        let size = queries.len().div_ceil(4 * plan.threads).clamp(1, GROUP);
         let pool = thread_pool(plan.threads)?;
-        Ok(pool.install(|| {
-            (0..queries.len())
-                .into_par_iter()
-                .map_init(
-                    || self.searcher(),
-                    |s, i| self.run(queries.row(i), &plan, &mut s.scratch),
-                )
-                .collect()
-        }))
+        pool.install(|| {
+            let groups = answers.par_chunks_mut(size).enumerate();
+            groups.for_each_init(
+                || self.searcher(),
+                |searcher, (i, answers)| group(i * size, answers, searcher),
+            );
+        });
+        Ok(answers)
     }
 
-    /// The `count` cells nearest to a query in Mahalanobis distance, nearest first: those a search visits.
+    /// Queries that have been checked, into the places of their answers.
+    fn run_many(
+        &self,
+        queries: Rows<'_>,
+        plan: &Plan,
+        scratch: &mut Scratch,
+        answers: &mut [Answer],
+    ) {
+        match &self.body {
+            Body::Tempered(body) if !plan.exact => {
+                let Scratch { fast, best, .. } = scratch;
+                let mut places = answers.iter_mut();
+                body.search_many(self, queries, plan, fast, best, |best, work| {
+                    if let Some(place) = places.next() {
+                        *place = Answer {
+                            hits: best.hits(),
+                            work,
+                            exact: false,
+                        };
+                    }
+                });
+            }
+            _ => {
+                for (query, answer) in queries.iter().zip(answers) {
+                    *answer = self.run(query, plan, scratch);
+                }
+            }
+        }
+    }
+
+    /// The `count` cells nearest to a query, nearest first: those a search visits.
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
-        self.route_query(query, count, &mut searcher.scratch, &mut Work::default());
-        Ok(searcher.scratch.cells.clone())
+        let scratch = &mut *searcher.scratch;
+        match &self.body {
+            Body::Published(body) => {
+                self.route_query(body, query, count, scratch, &mut Work::default());
+                Ok(scratch.cells.clone())
+            }
+            Body::Tempered(body) => Ok(body.route(&self.space, query, count, &mut scratch.fast)),
+        }
     }
 
     /// Maps a query into the model's space and finds its cells; both are left in `scratch`.
     pub(super) fn route_query(
         &self,
+        body: &Published,
         query: &[f32],
         count: usize,
         scratch: &mut Scratch,
@@ -155,8 +204,8 @@ impl Index {
         mapped.resize(self.dim(), 0.0);
         self.space.apply(query, mapped);
         work.rotation_madds += self.space.apply_madds();
-        self.router
-            .route(&self.model, mapped, count, route, work, cells);
+        body.router
+            .route(&body.model, mapped, count, route, work, cells);
     }
 
     pub(super) fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
@@ -166,25 +215,56 @@ impl Index {
                 found: query.len(),
             });
         }
-        match query.iter().position(|v| !v.is_finite()) {
-            Some(column) => Err(Error::QueryNotFinite {
+        let wrong = |v: &f32| v.is_nan() || v.abs() > LARGEST_VALUE;
+        let Some(column) = query.iter().position(wrong) else {
+            return Ok(());
+        };
+        let value = query[column];
+        Err(match value.is_finite() {
+            true => Error::QueryTooLarge {
                 row,
                 column,
-                value: query[column],
-            }),
-            None => Ok(()),
-        }
+                value,
+                limit: LARGEST_VALUE,
+            },
+            false => Error::QueryNotFinite { row, column, value },
+        })
     }
 
     /// One query that has been checked.
     fn run(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> Answer {
+        let Scratch { fast, best, .. } = &mut *scratch;
+        let work = match &self.body {
+            Body::Published(_) if plan.exact => brute_force(self, query, plan.k, best),
+            Body::Published(body) => self.run_published(body, query, plan, scratch),
+            Body::Tempered(body) if plan.exact => {
+                body.search_exactly(self, query, plan.k, fast, best)
+            }
+            Body::Tempered(body) => body.search(self, query, plan, fast, best),
+        };
+        Answer {
+            hits: scratch.best.hits(),
+            work,
+            exact: plan.exact,
+        }
+    }
+
+    fn run_published(
+        &self,
+        body: &Published,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut Scratch,
+    ) -> Work {
         let dim = self.dim();
         let mut work = Work::default();
-        self.route_query(query, plan.probes, scratch, &mut work);
+        self.route_query(body, query, plan.probes, scratch, &mut work);
         scratch.seen.start(self.len());
         scratch.best.start(plan.k);
+        let mut bytes = Vec::new();
+        let prepared = self.vectors.prepare(query, &mut bytes);
         for cell in &scratch.cells {
-            let cell = &self.cells[*cell as usize];
+            let cell = &body.cells[*cell as usize];
             if cell.bins.occupied().is_empty() {
                 continue;
             }
@@ -202,8 +282,7 @@ impl Index {
                 for position in cell.bins.members_of(*bin as usize) {
                     if scratch.seen.first(*position) {
                         let at = *position as usize;
-                        let squared =
-                            garlic_simd::l2_squared(query, &self.vectors[at * dim..(at + 1) * dim]);
+                        let squared = self.vectors.distance(&prepared, at);
                         scratch.best.offer(squared, self.ids[at]);
                         work.candidates += 1;
                     }
@@ -211,9 +290,6 @@ impl Index {
             }
         }
         work.exact_madds = work.candidates * dim as u64;
-        Answer {
-            hits: scratch.best.hits(),
-            work,
-        }
+        work
     }
 }

@@ -24,6 +24,10 @@ pub struct Work {
     pub bins_ordered: u64,
     /// Multiply-adds to order the bins.
     pub ordering_madds: u64,
+    /// Points whose distance was estimated from their code.
+    pub codes: u64,
+    /// Multiply-adds of those estimates.
+    pub code_madds: u64,
     /// Distinct points whose exact distance was computed.
     pub candidates: u64,
     /// Multiply-adds of those distances.
@@ -45,6 +49,7 @@ impl Work {
             + self.routing_madds
             + self.projection_madds
             + self.ordering_madds
+            + self.code_madds
             + self.exact_madds
     }
 
@@ -63,6 +68,8 @@ impl AddAssign for Work {
         self.projection_madds += other.projection_madds;
         self.bins_ordered += other.bins_ordered;
         self.ordering_madds += other.ordering_madds;
+        self.codes += other.codes;
+        self.code_madds += other.code_madds;
         self.candidates += other.candidates;
         self.exact_madds += other.exact_madds;
     }

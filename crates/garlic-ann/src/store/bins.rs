@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
-use super::decode::{Meta, edge_limit, product};
+use super::decode::{Meta, product};
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
+use super::published::edge_limit;
 use super::read::Reader;
 use crate::cell::sphere::Steps;
 use crate::cell::{Bins, Frame, Grid};

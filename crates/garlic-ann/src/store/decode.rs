@@ -6,17 +6,14 @@
 use std::io::Read;
 
 use garlic_linalg::Matrix;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::encode::structure_number;
 use super::error::{Fault, inconsistent};
 use super::layout::{Kind, Layout};
 use super::read::Reader;
-use super::{MAX_META, bins::read_bins};
-use crate::cell::{Cell, Frame};
-use crate::config::{Config, Covariance};
-use crate::index::{Coverage, Index};
-use crate::model::{Factors, Gaussians};
+use super::{MAX_META, published, sound, tempered};
+use crate::config::{Config, Model};
+use crate::index::{Body, Calibration, Coverage, Index, Stored};
 use crate::space::Space;
 use crate::train::History;
 
@@ -27,15 +24,65 @@ pub(super) struct Meta {
     pub(super) dim: u64,
     pub(super) points: u64,
     pub(super) cells: u64,
+    pub(super) element: Element,
     pub(super) config: Config,
-    pub(super) coverage: Coverage,
-    pub(super) history: History,
+    pub(super) body: BodyMeta,
 }
 
-/// Most steps that the grids of all cells may have together in a file of `file_len` bytes. A grid keeps its
-/// edges in memory, so a few bytes of steps could otherwise ask for any amount of it.
-pub(super) fn edge_limit(file_len: u64) -> u64 {
-    (1_u64 << 22).saturating_add(file_len)
+/// The type of a stored coordinate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Element {
+    F32,
+    F16,
+    U8,
+}
+
+impl Element {
+    pub(super) fn of(vectors: &Stored) -> Self {
+        match vectors {
+            Stored::F32(_) => Self::F32,
+            Stored::F16(_) => Self::F16,
+            Stored::U8(_) => Self::U8,
+        }
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}
+
+/// Which body it is, with its parts that are small.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum BodyMeta {
+    Published {
+        coverage: Coverage,
+        history: History,
+    },
+    Tempered {
+        calibration: Calibration,
+    },
+}
+
+impl BodyMeta {
+    fn kinds(&self) -> &'static [Kind] {
+        match self {
+            Self::Published { .. } => Kind::PUBLISHED,
+            Self::Tempered { .. } => Kind::TEMPERED,
+        }
+    }
+
+    fn model(&self) -> Model {
+        match self {
+            Self::Published { .. } => Model::Gaussians,
+            Self::Tempered { .. } => Model::Tempered,
+        }
+    }
 }
 
 /// Reads a whole index of `file_len` bytes.
@@ -43,13 +90,18 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
     let mut reader = Reader::open(inner, file_len)?;
     let meta = read_meta(&mut reader)?;
     let space = read_space(&mut reader, &meta)?;
-    let model = read_model(&mut reader, &meta)?;
-    let frames = read_frames(&mut reader, &meta)?;
-    let bins = read_bins(&mut reader, &meta, &frames)?;
-    let vectors = reader.section(Kind::Vectors, |section| {
-        section.expect(product(&[meta.points, meta.dim, 4]))?;
-        section.words::<f32>(meta.points * meta.dim)
-    })?;
+    let body = match &meta.body {
+        BodyMeta::Published { coverage, history } => {
+            let body = published::read(&mut reader, &meta, *coverage, history.clone())?;
+            Body::Published(Box::new(body))
+        }
+        BodyMeta::Tempered { calibration } => {
+            sound::check_space(&space)?;
+            let body = tempered::read(&mut reader, &meta, &space, calibration.clone())?;
+            Body::Tempered(Box::new(body))
+        }
+    };
+    let vectors = read_vectors(&mut reader, &meta)?;
     let ids = reader.section(Kind::Ids, |section| {
         section.expect(product(&[meta.points, 8]))?;
         section.words::<u64>(meta.points)
@@ -61,22 +113,12 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
         );
         return Err(inconsistent(Kind::Ids, message));
     }
-    let cells = frames
-        .into_iter()
-        .zip(bins)
-        .map(|(frame, bins)| Cell { frame, bins })
-        .collect();
-    let router = crate::search::Router::new(&model);
     let index = Index {
         config: meta.config,
         space,
-        model,
-        cells,
+        body,
         vectors,
         ids,
-        coverage: meta.coverage,
-        history: meta.history,
-        router,
         scratch: Default::default(),
     };
     Ok((index, reader.layout().clone()))
@@ -112,38 +154,44 @@ fn read_meta<R: Read>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
     meta.config
         .validate()
         .map_err(|error| wrong(error.to_string()))?;
+    if meta.config.model != meta.body.model() {
+        return Err(wrong("the configuration asks for another body".into()));
+    }
+    if let BodyMeta::Tempered { calibration } = &meta.body {
+        sound::check_calibration(calibration)?;
+    }
+    reader.layout().expect(meta.body.kinds())?;
     // The largest section bounds dimension and points by the file's size before anything relies on them.
-    let vectors = reader
-        .layout()
-        .entries
-        .iter()
-        .find(|entry| entry.kind == Kind::Vectors);
-    if product(&[meta.points, meta.dim, 4]) != vectors.map(|entry| entry.length) {
+    let vectors = reader.layout().length(Kind::Vectors);
+    if product(&[meta.points, meta.dim, meta.element.bytes()]) != vectors {
         return Err(wrong(format!(
             "{} points of dimension {} do not fit the section VECTORS",
             meta.points, meta.dim
         )));
     }
+    sound::check_element(meta.element, meta.dim)?;
     Ok(meta)
 }
 
 fn read_space<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fault> {
     let (mean, scale, rotation) = reader.section(Kind::Space, |section| {
         let [dim, rows] = [section.word::<u64>()?, section.word::<u64>()?];
-        if dim != meta.dim || (rows != 0 && rows != dim) {
+        let rows_fit = match meta.body {
+            BodyMeta::Published { .. } => rows == 0 || rows == dim,
+            BodyMeta::Tempered { .. } => (1..=dim).contains(&rows),
+        };
+        if dim != meta.dim || !rows_fit {
             let message = format!(
                 "dimension {dim} with {rows} axes, where vectors have dimension {}",
                 meta.dim
             );
             return Err(inconsistent(Kind::Space, message));
         }
-        section.expect(
-            rows.checked_add(2)
-                .and_then(|rows| product(&[rows, dim, 4])),
-        )?;
-        let mean = section.words::<f32>(dim)?;
-        let scale = section.words::<f32>(dim)?;
-        let rotation = section.words::<f32>(rows * dim)?;
+        let values = product(&[rows, dim]);
+        section.expect_arrays(&[(Some(dim), 4), (Some(dim), 4), (values, 4)])?;
+        let mean = section.array::<f32>(dim)?;
+        let scale = section.array::<f32>(dim)?;
+        let rotation = section.array::<f32>(rows * dim)?;
         Ok((mean, scale, rotation))
     })?;
     if let Some(at) = scale.iter().position(|scale| *scale < 0.0) {
@@ -163,111 +211,19 @@ fn read_space<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fau
     })
 }
 
-fn read_model<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Gaussians, Fault> {
-    let means = reader.section(Kind::Means, |section| {
-        section.expect(product(&[meta.cells, meta.dim, 4]))?;
-        section.words::<f32>(meta.cells * meta.dim)
-    })?;
-    let (covariance, values) = reader.section(Kind::Factors, |section| {
-        let number = section.word::<u64>()?;
-        let structures = [
-            Covariance::Full,
-            Covariance::Diagonal,
-            Covariance::Isotropic,
-        ];
-        let known = structures
-            .into_iter()
-            .find(|structure| structure_number(*structure) == number);
-        let Some(covariance) = known else {
-            return Err(inconsistent(
-                Kind::Factors,
-                format!("there is no structure {number}"),
-            ));
-        };
-        let stride = match covariance {
-            Covariance::Full => meta
-                .dim
-                .checked_add(1)
-                .and_then(|next| next.checked_mul(meta.dim)),
-            Covariance::Diagonal => meta.dim.checked_mul(2),
-            Covariance::Isotropic => Some(2),
-        };
-        let stride = stride.map(|twice| twice / 2);
-        section.expect(stride.and_then(|stride| product(&[meta.cells, stride, 4])))?;
-        Ok((covariance, section.words::<f32>(section.left() / 4)?))
-    })?;
-    let dim = meta.dim as usize;
-    let stride = Factors::stride(covariance, dim);
-    for (cell, factor) in values.chunks_exact(stride).enumerate() {
-        let on_diagonal = |row: usize| match covariance {
-            Covariance::Full => factor[row * (row + 1) / 2 + row],
-            Covariance::Diagonal => factor[row],
-            Covariance::Isotropic => factor[0],
-        };
-        if let Some(row) = (0..dim).find(|row| on_diagonal(*row) <= 0.0) {
-            let message =
-                format!("the factor of cell {cell} is not positive at diagonal entry {row}");
-            return Err(inconsistent(Kind::Factors, message));
-        }
-    }
-    Ok(Gaussians {
-        means: matrix(Kind::Means, means, meta.dim)?,
-        factors: Factors::from_values(covariance, values),
+fn read_vectors<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Stored, Fault> {
+    reader.section(Kind::Vectors, |section| {
+        section.expect(product(&[meta.points, meta.dim, meta.element.bytes()]))?;
+        let count = meta.points * meta.dim;
+        Ok(match meta.element {
+            Element::F32 => Stored::F32(section.words(count)?.into()),
+            Element::F16 => Stored::F16(section.words(count)?.into()),
+            Element::U8 => Stored::U8(section.words(count)?.into()),
+        })
     })
 }
 
-fn read_frames<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Vec<Frame>, Fault> {
-    let wrong = |message: String| inconsistent(Kind::Frames, message);
-    let (ranks, centres, bases) = reader.section(Kind::Frames, |section| {
-        let [cells, axes] = [section.word::<u64>()?, section.word::<u64>()?];
-        if cells != meta.cells {
-            return Err(wrong(format!("{cells} frames for {} cells", meta.cells)));
-        }
-        let rows = cells
-            .checked_add(axes)
-            .and_then(|rows| product(&[rows, meta.dim, 4]));
-        let ranks = product(&[cells, 4]);
-        section.expect(
-            rows.zip(ranks)
-                .and_then(|(rows, ranks)| rows.checked_add(ranks)),
-        )?;
-        let ranks = section.words::<u32>(cells)?;
-        let centres = section.words::<f32>(cells * meta.dim)?;
-        let bases = section.words::<f32>(axes * meta.dim)?;
-        Ok((ranks, centres, bases))
-    })?;
-    let dim = meta.dim as usize;
-    let most = meta.config.rank.min(dim);
-    let mut rest = bases.as_slice();
-    let mut frames = Vec::with_capacity(ranks.len());
-    for (cell, (rank, centre)) in ranks.into_iter().zip(centres.chunks_exact(dim)).enumerate() {
-        let rank = rank as usize;
-        if rank > most {
-            return Err(wrong(format!(
-                "the frame of cell {cell} has {rank} axes, at most {most} are allowed"
-            )));
-        }
-        let Some((basis, after)) = rest.split_at_checked(rank * dim) else {
-            return Err(wrong(format!(
-                "the ranks up to cell {cell} need more axes than there are"
-            )));
-        };
-        rest = after;
-        frames.push(Frame {
-            centre: centre.to_vec(),
-            basis: matrix(Kind::Frames, basis.to_vec(), meta.dim)?,
-        });
-    }
-    if !rest.is_empty() {
-        return Err(wrong(format!(
-            "{} axes belong to no cell",
-            rest.len() / dim
-        )));
-    }
-    Ok(frames)
-}
-
-fn matrix(kind: Kind, values: Vec<f32>, cols: u64) -> Result<Matrix, Fault> {
+pub(super) fn matrix(kind: Kind, values: Vec<f32>, cols: u64) -> Result<Matrix, Fault> {
     Matrix::from_vec(values, cols as usize).map_err(|error| inconsistent(kind, error.to_string()))
 }
 

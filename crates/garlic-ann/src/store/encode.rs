@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::MAX_META;
-use super::decode::{Meta, edge_limit};
+use super::decode::{Element, Meta};
+use super::error::Fault;
 use super::layout::Kind;
-use super::write::{Sections, put};
-use crate::config::{Config, Covariance};
-use crate::index::{Coverage, Index};
+use super::write::{Aligned, Sections, put};
+use super::{MAX_META, published, sound, tempered};
+use crate::config::Config;
+use crate::index::{Body, Calibration, Coverage, Index, Stored};
 use crate::train::History;
 
 /// What META holds, borrowed; [`Meta`] is its owner.
@@ -18,18 +19,22 @@ struct MetaView<'a> {
     dim: usize,
     points: usize,
     cells: usize,
+    element: Element,
     config: &'a Config,
-    coverage: &'a Coverage,
-    history: &'a History,
+    body: BodyView<'a>,
 }
 
-/// The number that stands for a structure of factors.
-pub(super) const fn structure_number(covariance: Covariance) -> u64 {
-    match covariance {
-        Covariance::Full => 0,
-        Covariance::Diagonal => 1,
-        Covariance::Isotropic => 2,
-    }
+/// The small parts of a body, borrowed; [`BodyMeta`](super::decode::BodyMeta) is their owner.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum BodyView<'a> {
+    Published {
+        coverage: &'a Coverage,
+        history: &'a History,
+    },
+    Tempered {
+        calibration: &'a Calibration,
+    },
 }
 
 /// An index with its META section ready.
@@ -40,13 +45,22 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(super) fn new(index: &'a Index) -> io::Result<Self> {
+        let body = match &index.body {
+            Body::Published(body) => BodyView::Published {
+                coverage: &body.coverage,
+                history: &body.history,
+            },
+            Body::Tempered(body) => BodyView::Tempered {
+                calibration: &body.calibration,
+            },
+        };
         let meta = serde_json::to_vec(&MetaView {
             dim: index.dim(),
             points: index.len(),
             cells: index.cells(),
+            element: Element::of(&index.vectors),
             config: &index.config,
-            coverage: &index.coverage,
-            history: &index.history,
+            body,
         })?;
         Ok(Self { index, meta })
     }
@@ -64,118 +78,75 @@ impl<'a> Source<'a> {
         // JSON has no NaN and no infinity: they come back as an error.
         if let Err(error) = serde_json::from_slice::<Meta>(&self.meta) {
             return refuse(format!(
-                "configuration or history cannot be stored, probably because a number is not finite: {error}"
+                "configuration, history or calibration cannot be stored, probably because a number is not \
+                 finite: {error}"
             ));
         }
-        let edges = self
-            .grids()
-            .map(|steps| u64::from(steps.count))
-            .sum::<u64>();
-        if edges > edge_limit(file_len) {
+        if let Stored::F16(halves) = &self.index.vectors
+            && let Some(at) = sound::first_endless(halves)
+        {
             return refuse(format!(
-                "the grids of all cells have {edges} steps, too many for this number of points; \
-                 lower `radial_steps` or `angular_steps`"
+                "vector {} has a coordinate too large for half precision; build the index with `store` f32",
+                self.index.ids[at / self.index.dim()]
             ));
         }
-        Ok(())
-    }
-
-    fn grids(&self) -> impl Iterator<Item = crate::cell::sphere::Steps> + '_ {
-        self.index
-            .cells
-            .iter()
-            .flat_map(|cell| cell.bins.grid().steps())
+        match &self.index.body {
+            Body::Published(body) => match published::too_many_steps(body, file_len) {
+                Some(message) => refuse(message),
+                None => Ok(()),
+            },
+            Body::Tempered(body) => match sound::check(self.index, body) {
+                Ok(()) => Ok(()),
+                Err(Fault::Io(error)) => Err(error),
+                Err(Fault::Format(error)) => {
+                    refuse(format!("it could not be opened again: {error}"))
+                }
+            },
+        }
     }
 
     fn space(&self, out: &mut dyn Write) -> io::Result<()> {
         let space = &self.index.space;
         let rotation = space.rotation.as_ref();
         let rows = rotation.map_or(0, |rotation| rotation.rows());
-        put(out, &[space.mean.len() as u64, rows as u64])?;
-        put(out, &space.mean)?;
-        put(out, &space.scale)?;
-        put(
-            out,
-            rotation.map_or(&[][..], |rotation| rotation.as_slice()),
-        )
+        let mut out = Aligned::new(out);
+        out.put(&[space.mean.len() as u64, rows as u64])?;
+        out.array(&space.mean)?;
+        out.array(&space.scale)?;
+        out.array(rotation.map_or(&[][..], |rotation| rotation.as_slice()))
     }
 
-    fn frames(&self, out: &mut dyn Write) -> io::Result<()> {
-        let frames = || self.index.cells.iter().map(|cell| &cell.frame);
-        let ranks: Vec<u32> = frames().map(|frame| frame.basis.rows() as u32).collect();
-        let axes = ranks.iter().map(|rank| u64::from(*rank)).sum();
-        put(out, &[ranks.len() as u64, axes])?;
-        put(out, &ranks)?;
-        for frame in frames() {
-            put(out, &frame.centre)?;
+    fn vectors(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.index.vectors {
+            Stored::F32(values) => put(out, values),
+            Stored::F16(halves) => put(out, halves),
+            Stored::U8(bytes) => put(out, bytes),
         }
-        for frame in frames() {
-            put(out, frame.basis.as_slice())?;
-        }
-        Ok(())
-    }
-
-    fn bins(&self, out: &mut dyn Write) -> io::Result<()> {
-        let parts = || self.index.cells.iter().map(|cell| cell.bins.parts());
-        let total = |count: fn(&crate::cell::bins::BinsParts<'_>) -> usize| {
-            parts().map(|parts| count(&parts) as u64).sum::<u64>()
-        };
-        put(
-            out,
-            &[
-                self.index.cells.len() as u64,
-                total(|parts| parts.grid.dim()),
-                total(|parts| parts.occupied.len()),
-                total(|parts| parts.members.len()),
-            ],
-        )?;
-        let (lows, (highs, counts)): (Vec<f64>, (Vec<f64>, Vec<u32>)) = self
-            .grids()
-            .map(|steps| (steps.lo, (steps.hi, steps.count)))
-            .unzip();
-        put(out, &lows)?;
-        put(out, &highs)?;
-        put(out, &counts)?;
-        put(
-            out,
-            &parts()
-                .map(|parts| parts.grid.dim() as u32)
-                .collect::<Vec<_>>(),
-        )?;
-        put(
-            out,
-            &parts()
-                .map(|parts| parts.occupied.len() as u32)
-                .collect::<Vec<_>>(),
-        )?;
-        for parts in parts() {
-            put(out, parts.offsets)?;
-        }
-        for parts in parts() {
-            put(out, parts.occupied)?;
-        }
-        for parts in parts() {
-            put(out, parts.members)?;
-        }
-        Ok(())
     }
 }
 
 impl Sections for Source<'_> {
+    fn kinds(&self) -> &'static [Kind] {
+        match &self.index.body {
+            Body::Published(_) => Kind::PUBLISHED,
+            Body::Tempered(_) => Kind::TEMPERED,
+        }
+    }
+
     fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
-        let model = &self.index.model;
         match kind {
             Kind::Meta => out.write_all(&self.meta),
             Kind::Space => self.space(out),
-            Kind::Means => put(out, model.means.as_slice()),
-            Kind::Factors => {
-                put(out, &[structure_number(model.factors.covariance())])?;
-                put(out, model.factors.values())
-            }
-            Kind::Frames => self.frames(out),
-            Kind::Bins => self.bins(out),
-            Kind::Vectors => put(out, &self.index.vectors),
+            Kind::Vectors => self.vectors(out),
             Kind::Ids => put(out, &self.index.ids),
+            Kind::Means | Kind::Factors | Kind::Frames | Kind::Bins => match &self.index.body {
+                Body::Published(body) => published::write(body, kind, out),
+                Body::Tempered(_) => Ok(()),
+            },
+            Kind::Cells | Kind::Learned | Kind::Codes => match &self.index.body {
+                Body::Published(_) => Ok(()),
+                Body::Tempered(body) => tempered::write(body, kind, out),
+            },
         }
     }
 }

@@ -92,6 +92,12 @@ pub enum FormatError {
         /// Name of the section.
         section: &'static str,
     },
+    /// A section is there that an index of this kind does not have.
+    #[error("section {section} does not belong to the kind of index that META describes")]
+    UnexpectedSection {
+        /// Name of the section.
+        section: &'static str,
+    },
     /// A section is there twice.
     #[error("section {section} appears twice")]
     DuplicateSection {

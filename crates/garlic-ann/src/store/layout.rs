@@ -22,33 +22,63 @@ const MAX_SECTIONS: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub(super) enum Kind {
-    /// Configuration, sizes, coverage and training history, as JSON.
+    /// Configuration, sizes and what else is small, as JSON.
     Meta = 1,
     /// Change of coordinates between vectors and model.
     Space = 2,
-    /// Means of the Gaussians.
+    /// Published: means of the Gaussians.
     Means = 3,
-    /// Cholesky factors of the Gaussians.
+    /// Published: Cholesky factors of the Gaussians.
     Factors = 4,
-    /// Centres and axes of the cells.
+    /// Published: centres and axes of the cells.
     Frames = 5,
-    /// Grids, occupied bins and members of the cells.
+    /// Published: grids, occupied bins and members of the cells.
     Bins = 6,
+    /// Tempered: means, axes and variances of the cells.
+    Cells = 7,
+    /// Tempered: scales of the codes, and where the bins lie.
+    Learned = 8,
+    /// Tempered: codes of bin centres and points.
+    Codes = 9,
     /// The vectors, in cell order.
-    Vectors = 7,
+    Vectors = 10,
     /// The vectors' identifiers.
-    Ids = 8,
+    Ids = 11,
 }
 
 impl Kind {
     /// All kinds, in the order of the file.
-    pub(super) const ALL: [Kind; 8] = [
+    pub(super) const ALL: [Kind; 11] = [
         Kind::Meta,
         Kind::Space,
         Kind::Means,
         Kind::Factors,
         Kind::Frames,
         Kind::Bins,
+        Kind::Cells,
+        Kind::Learned,
+        Kind::Codes,
+        Kind::Vectors,
+        Kind::Ids,
+    ];
+    /// The sections of an index that the published method built.
+    pub(super) const PUBLISHED: &[Kind] = &[
+        Kind::Meta,
+        Kind::Space,
+        Kind::Means,
+        Kind::Factors,
+        Kind::Frames,
+        Kind::Bins,
+        Kind::Vectors,
+        Kind::Ids,
+    ];
+    /// The sections of an index of tempered cells.
+    pub(super) const TEMPERED: &[Kind] = &[
+        Kind::Meta,
+        Kind::Space,
+        Kind::Cells,
+        Kind::Learned,
+        Kind::Codes,
         Kind::Vectors,
         Kind::Ids,
     ];
@@ -62,6 +92,9 @@ impl Kind {
             Kind::Factors => "FACTORS",
             Kind::Frames => "FRAMES",
             Kind::Bins => "BINS",
+            Kind::Cells => "CELLS",
+            Kind::Learned => "LEARNED",
+            Kind::Codes => "CODES",
             Kind::Vectors => "VECTORS",
             Kind::Ids => "IDS",
         }
@@ -220,13 +253,6 @@ impl Layout {
             end = check_place(&entry, end, preamble.file_len)?;
             entries.push(entry);
         }
-        for kind in Kind::ALL {
-            if !entries.iter().any(|entry| entry.kind == kind) {
-                return Err(FormatError::MissingSection {
-                    section: kind.name(),
-                });
-            }
-        }
         if end < preamble.file_len {
             return Err(FormatError::Unclaimed {
                 offset: end,
@@ -238,6 +264,28 @@ impl Layout {
             file_len: preamble.file_len,
             entries,
         })
+    }
+
+    /// Fails unless the sections are exactly `kinds`: which they are depends on what META says.
+    pub(super) fn expect(&self, kinds: &[Kind]) -> Result<(), FormatError> {
+        let found = |kind: &Kind| self.entries.iter().any(|entry| entry.kind == *kind);
+        if let Some(missing) = kinds.iter().find(|kind| !found(kind)) {
+            return Err(FormatError::MissingSection {
+                section: missing.name(),
+            });
+        }
+        match self.entries.iter().find(|e| !kinds.contains(&e.kind)) {
+            Some(entry) => Err(FormatError::UnexpectedSection {
+                section: entry.kind.name(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Length of a section, if there is one.
+    pub(super) fn length(&self, kind: Kind) -> Option<u64> {
+        let entry = self.entries.iter().find(|entry| entry.kind == kind);
+        entry.map(|entry| entry.length)
     }
 }
 
@@ -318,21 +366,25 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
+    fn measures_of(kinds: &[Kind]) -> Vec<Measure> {
+        let measure = |(kind, number): (&Kind, u64)| Measure {
+            kind: *kind,
+            checksum: *kind as u32 * 77,
+            length: number * 10,
+        };
+        kinds.iter().zip(1..).map(measure).collect()
+    }
+
     fn measures() -> Vec<Measure> {
-        Kind::ALL
-            .into_iter()
-            .map(|kind| Measure {
-                kind,
-                checksum: kind as u32 * 77,
-                length: kind as u64 * 10,
-            })
-            .collect()
+        measures_of(Kind::PUBLISHED)
     }
 
     fn parse(layout: &Layout) -> Result<Layout, FormatError> {
         let head = layout.to_bytes();
         let preamble = Preamble::parse(&head[..HEADER_LEN], layout.file_len)?;
-        Layout::parse(preamble, &head)
+        let layout = Layout::parse(preamble, &head)?;
+        layout.expect(Kind::PUBLISHED)?;
+        Ok(layout)
     }
 
     #[test]
@@ -341,6 +393,31 @@ mod tests {
         assert_eq!(layout.entries[0].offset, 256);
         assert_eq!(layout.file_len, layout.entries[7].offset + 80);
         assert_eq!(parse(&layout).unwrap(), layout);
+        assert_eq!(layout.length(Kind::Frames), Some(50));
+        assert_eq!(layout.length(Kind::Codes), None);
+    }
+
+    #[test]
+    fn the_sections_of_another_body_are_refused() {
+        for (there, other, missing) in [
+            (Kind::TEMPERED, Kind::PUBLISHED, "MEANS"),
+            (Kind::PUBLISHED, Kind::TEMPERED, "CELLS"),
+        ] {
+            assert!(there.is_sorted() && there.iter().all(|kind| Kind::ALL.contains(kind)));
+            let layout = Layout::place(&measures_of(there));
+            layout.expect(there).unwrap();
+            let error = layout.expect(other).unwrap_err();
+            assert!(
+                matches!(error, FormatError::MissingSection { section } if section == missing),
+                "{error:?}"
+            );
+            let all = Layout::place(&measures_of(&Kind::ALL));
+            let error = all.expect(there).unwrap_err();
+            assert!(
+                matches!(error, FormatError::UnexpectedSection { section } if section == missing),
+                "{error:?}"
+            );
+        }
     }
 
     #[test]
@@ -349,8 +426,8 @@ mod tests {
         type Expected = fn(&FormatError) -> bool;
         let cases: [(Change, Expected); 11] = [
             (
-                |l| l.version = 0,
-                |e| matches!(e, FormatError::VersionTooOld { version: 0 }),
+                |l| l.version = 1,
+                |e| matches!(e, FormatError::VersionTooOld { version: 1 }),
             ),
             (
                 |l| l.version = 7,
@@ -361,7 +438,10 @@ mod tests {
                 |e| matches!(e, FormatError::SectionCount { found: 65, .. }),
             ),
             (
-                |l| l.entries.truncate(7),
+                |l| {
+                    l.entries.truncate(7);
+                    l.file_len = l.entries[6].offset + l.entries[6].length;
+                },
                 |e| matches!(e, FormatError::MissingSection { section: "IDS" }),
             ),
             (
@@ -449,7 +529,7 @@ mod tests {
         layout.version = 7;
         let message = parse(&layout).unwrap_err().to_string();
         assert!(
-            message.contains("format version 7, this program reads 1..=1"),
+            message.contains("format version 7, this program reads 2..=2"),
             "{message}"
         );
     }

@@ -11,7 +11,10 @@ mod decode;
 mod encode;
 mod error;
 mod layout;
+mod published;
 mod read;
+mod sound;
+mod tempered;
 mod verify;
 mod write;
 
@@ -35,13 +38,13 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 
 /// The format version that is written.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The oldest format version that is read.
-const OLDEST_VERSION: u32 = 1;
+const OLDEST_VERSION: u32 = 2;
 /// The format versions that are read.
 pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERSION;
 
-/// Most bytes of the section META: configuration and training history are small.
+/// Most bytes of the section META: configuration, training history and calibration are small.
 const MAX_META: u64 = 64 << 20;
 
 impl Index {
@@ -66,7 +69,8 @@ impl Index {
     }
 
     /// Does all that [`Index::open`] does, and checks what a search does not rely on: that identifiers are
-    /// unique, that axes are orthonormal, and that points lie in the bins that list them.
+    /// unique, that axes are orthonormal, and that points lie in the bins that list them and have the codes they
+    /// should have.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.

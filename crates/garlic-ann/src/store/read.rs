@@ -143,6 +143,29 @@ impl<R: Read> Section<'_, R> {
         }
     }
 
+    /// Fails unless arrays of these counts and widths, each at a multiple of [`ALIGNMENT`], are exactly what is
+    /// left.
+    pub(super) fn expect_arrays(&self, arrays: &[(Option<u64>, usize)]) -> Result<(), Fault> {
+        let begin = self.entry.length - self.left;
+        let end = arrays.iter().try_fold(begin, |end, (count, width)| {
+            let bytes = (*count)?.checked_mul(*width as u64)?;
+            end.checked_next_multiple_of(ALIGNMENT)?.checked_add(bytes)
+        });
+        self.expect(end.map(|end| end - begin))
+    }
+
+    /// The next `count` words, which begin at a multiple of [`ALIGNMENT`].
+    pub(super) fn array<T: Word>(&mut self, count: u64) -> Result<Vec<T>, Fault> {
+        let read = self.entry.length - self.left;
+        let padding = self.words::<u8>(read.next_multiple_of(ALIGNMENT) - read)?;
+        if let Some(at) = padding.iter().position(|byte| *byte != 0) {
+            return Err(Fault::Format(FormatError::Padding {
+                offset: self.entry.offset + read + at as u64,
+            }));
+        }
+        self.words(count)
+    }
+
     /// One word.
     pub(super) fn word<T: Word>(&mut self) -> Result<T, Fault> {
         Ok(self.words(1)?[0])

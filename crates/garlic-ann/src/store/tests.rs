@@ -1,14 +1,16 @@
-//! Tests on a small index that is put together by hand, so that they do not depend on training.
+//! Tests on a small index of each kind: of the published one a sample that is put together by hand, so that
+//! they do not depend on training; the tempered one is built, which takes no time.
 
 mod damage;
 mod faults;
+mod tempered;
 
-use garlic_linalg::{Matrix, random_stream, uniform_unit};
+use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 
 use super::FormatError;
 use crate::cell::{Bins, Cell, Frame, Grid};
-use crate::config::{Config, Covariance};
-use crate::index::{Coverage, Index};
+use crate::config::{Config, Covariance, Preset, Store};
+use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
 use crate::model::{Factors, Gaussians};
 use crate::space::Space;
 use crate::train::{Epoch, History, Refinement};
@@ -52,19 +54,14 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     let mut config = Config {
         covariance,
         seed,
-        ..Config::default()
+        ..Config::preset(Preset::Paper)
     };
     config.tau = 1.0 / 3.0 + 2.0;
     let router = crate::search::Router::new(&model);
-    Index {
+    let published = Published {
         router,
-        scratch: Default::default(),
-        config,
-        space,
         model,
         cells,
-        vectors,
-        ids: (0..points as u64).map(|id| id * 3 + 1).collect(),
         coverage: Coverage {
             share: 0.1 + 0.2,
             mean: 4.0 / 3.0,
@@ -82,7 +79,33 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
             ],
             ..History::default()
         },
+    };
+    Index {
+        config,
+        space,
+        body: Body::Published(Box::new(published)),
+        vectors: Stored::F32(vectors.into()),
+        ids: (0..points as u64).map(|id| id * 3 + 1).collect(),
+        scratch: Default::default(),
     }
+}
+
+/// The body of a sample.
+fn body(index: &mut Index) -> &mut Published {
+    match &mut index.body {
+        Body::Published(body) => body,
+        Body::Tempered(_) => panic!("not a published body"),
+    }
+}
+
+/// Changes the stored vectors of a sample.
+fn change_vectors(index: &mut Index, change: impl FnOnce(&mut Vec<f32>)) {
+    let Stored::F32(values) = &index.vectors else {
+        panic!("not f32");
+    };
+    let mut values = values.to_vec();
+    change(&mut values);
+    index.vectors = Stored::F32(values.into());
 }
 
 /// Rank = number of the cell; every point is in cell 1 + position % 2, and the last one in cell 0 as well.
@@ -114,6 +137,60 @@ fn sample_cell(cell: usize, vectors: &[f32], space: &Space) -> Cell {
         frame: Frame { centre, basis },
         bins: Bins::build(grid, &local, &members).unwrap(),
     }
+}
+
+/// An index of `points` vectors of dimension 9 in three tempered cells of five axes; the vectors are whole
+/// numbers, so that every type can store them.
+fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> Index {
+    const DIM: usize = 9;
+    let mut random = random_stream(seed, 2);
+    let values: Vec<f32> = (0..points * DIM)
+        .map(|i| {
+            let clump = (i / DIM % 3 * 70) as f64;
+            (clump + uniform_unit(&mut random) * 100.0 / (1 + i % DIM) as f64).floor() as f32
+        })
+        .collect();
+    let config = Config {
+        seed,
+        cells: 3,
+        bin_size: 8,
+        axes: 5,
+        code_bits,
+        store,
+        ..Config::default()
+    };
+    let mut index = Index::builder()
+        .config(config)
+        .threads(1)
+        .build(Rows::new(&values, DIM).unwrap())
+        .unwrap();
+    let Body::Tempered(body) = &mut index.body else {
+        panic!("not a tempered body");
+    };
+    body.calibration = Calibration {
+        queries: 100,
+        settings: vec![Setting {
+            k: 10,
+            recall: 0.1 + 0.2,
+            measured: 0.4,
+            probes: 2,
+            bins: 1.0 / 3.0,
+            rerank: 40,
+            slack: 1.1,
+            trust: 0.9,
+        }],
+    };
+    index
+}
+
+/// A small index of every kind.
+fn indexes() -> [Index; 4] {
+    [
+        sample(12, Covariance::Full, 5),
+        tempered_sample(40, 8, Store::F32, 5),
+        tempered_sample(30, 4, Store::F16, 6),
+        tempered_sample(30, 8, Store::U8, 7),
+    ]
 }
 
 /// Fails unless the error is an inconsistency of `section` that says `words`.
@@ -166,7 +243,7 @@ fn every_section_is_aligned_and_named() {
     let index = sample(50, Covariance::Full, 3);
     index.save(&path).unwrap();
     let summary = Index::verify(&path).unwrap();
-    assert_eq!(summary.version, 1);
+    assert_eq!(summary.version, 2);
     assert_eq!(summary.file_bytes, index.to_bytes().len() as u64);
     assert_eq!((summary.dim, summary.points, summary.cells), (5, 50, 4));
     let names: Vec<_> = summary
@@ -193,7 +270,7 @@ fn a_number_that_json_has_not_is_refused_when_saving() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nan.garlic");
     let mut index = sample(5, Covariance::Full, 3);
-    index.history.epochs[0].loss = f64::NAN;
+    body(&mut index).history.epochs[0].loss = f64::NAN;
     let error = index.save(&path).unwrap_err().to_string();
     assert!(
         error.contains("not finite") && error.contains("nan.garlic"),

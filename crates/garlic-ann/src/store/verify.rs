@@ -1,12 +1,14 @@
 //! What opening leaves out because a search does not rely on it, and the summary of a file.
 
+mod tempered;
+
 use serde::Serialize;
 
 use super::error::{Fault, inconsistent};
 use super::layout::{Kind, Layout};
 use crate::cell::Cell;
 use crate::cell::sphere::distance_to_bin;
-use crate::index::Index;
+use crate::index::{Body, Index, Published, Stored};
 
 /// Points whose bins are recomputed: each costs a rotation, so a large index is checked by sample.
 const SAMPLE: usize = 2048;
@@ -66,17 +68,42 @@ impl Summary {
     }
 }
 
-/// Checks identifiers, axes, members and bins of an index that was read.
+/// Checks identifiers, axes, members, bins and codes of an index that was read.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
     check_ids(&index.ids)?;
     if let Some(rotation) = &index.space.rotation {
         let axes = rotation.as_slice();
         check_axes(axes, index.dim()).map_err(|message| inconsistent(Kind::Space, message))?;
     }
+    match &index.body {
+        Body::Published(body) => check_published(index, body),
+        Body::Tempered(body) => tempered::check(index, body),
+    }
+}
+
+/// Points between two that are looked at more closely.
+fn every(index: &Index) -> usize {
+    index.len().div_ceil(SAMPLE).max(1)
+}
+
+/// The vector at a position.
+fn vector(index: &Index, position: usize) -> Vec<f32> {
+    let dim = index.dim();
+    let range = position * dim..(position + 1) * dim;
+    let mut out = vec![0.0; dim];
+    match &index.vectors {
+        Stored::F32(values) => out.copy_from_slice(&values[range]),
+        Stored::F16(halves) => garlic_simd::widen_f16(&halves[range], &mut out),
+        Stored::U8(bytes) => garlic_simd::widen_u8(&bytes[range], &mut out),
+    }
+    out
+}
+
+fn check_published(index: &Index, body: &Published) -> Result<(), Fault> {
     let mut last_cell = vec![usize::MAX; index.len()];
-    let every = index.len().div_ceil(SAMPLE).max(1);
+    let every = every(index);
     let mut point = vec![0.0; index.dim()];
-    for (number, cell) in index.cells.iter().enumerate() {
+    for (number, cell) in body.cells.iter().enumerate() {
         check_axes(cell.frame.basis.as_slice(), index.dim())
             .map_err(|message| inconsistent(Kind::Frames, format!("cell {number}: {message}")))?;
         let wrong = |message: String| inconsistent(Kind::Bins, format!("cell {number}: {message}"));
@@ -88,10 +115,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
                 )));
             }
             if at.is_multiple_of(every) {
-                let dim = index.dim();
-                index
-                    .space
-                    .apply(&index.vectors[at * dim..(at + 1) * dim], &mut point);
+                index.space.apply(&vector(index, at), &mut point);
                 if !lies_in_bin(cell, bin, &point) {
                     return Err(wrong(format!(
                         "the point at position {position} does not lie in bin {bin}"

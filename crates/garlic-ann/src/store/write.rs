@@ -9,18 +9,22 @@ use super::layout::{ALIGNMENT, Kind, Layout, Measure};
 
 /// Something that can write each section of an index.
 pub(super) trait Sections {
+    /// The sections there are, in the order of the file.
+    fn kinds(&self) -> &'static [Kind];
+
     /// Writes the bytes of one section; the same bytes whenever it is asked.
     fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// Lengths, checksums and places of all sections.
 pub(super) fn measure(sections: &impl Sections) -> io::Result<Layout> {
-    let mut measures = Vec::with_capacity(Kind::ALL.len());
-    for kind in Kind::ALL {
+    let kinds = sections.kinds();
+    let mut measures = Vec::with_capacity(kinds.len());
+    for kind in kinds {
         let mut tally = Tally::default();
-        sections.write_section(kind, &mut tally)?;
+        sections.write_section(*kind, &mut tally)?;
         measures.push(Measure {
-            kind,
+            kind: *kind,
             checksum: tally.hasher.finalize(),
             length: tally.length,
         });
@@ -81,6 +85,18 @@ impl Word for u8 {
     }
 }
 
+/// Only ever the bits of a half-precision number.
+impl Word for u16 {
+    fn swapped(self) -> Self {
+        self.swap_bytes()
+    }
+
+    fn sound(self) -> bool {
+        const EXPONENT: u16 = 0x7c00;
+        self & EXPONENT != EXPONENT
+    }
+}
+
 impl Word for u32 {
     fn swapped(self) -> Self {
         self.swap_bytes()
@@ -123,4 +139,29 @@ pub(super) fn put<T: Word>(out: &mut dyn Write, words: &[T]) -> io::Result<()> {
         out.write_all(bytemuck::cast_slice(&swapped))?;
     }
     Ok(())
+}
+
+/// Writes a section whose arrays each begin at a multiple of [`ALIGNMENT`], so that they may be mapped.
+pub(super) struct Aligned<'a> {
+    out: &'a mut dyn Write,
+    written: u64,
+}
+
+impl<'a> Aligned<'a> {
+    pub(super) fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, written: 0 }
+    }
+
+    /// Words that follow the previous ones without padding: the counts that a section begins with.
+    pub(super) fn put<T: Word>(&mut self, words: &[T]) -> io::Result<()> {
+        self.written += size_of_val(words) as u64;
+        put(self.out, words)
+    }
+
+    /// The next array, behind as many zeros as it takes.
+    pub(super) fn array<T: Word>(&mut self, words: &[T]) -> io::Result<()> {
+        let padding = self.written.next_multiple_of(ALIGNMENT) - self.written;
+        self.put(&[0_u8; ALIGNMENT as usize][..padding as usize])?;
+        self.put(words)
+    }
 }

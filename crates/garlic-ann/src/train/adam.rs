@@ -136,6 +136,7 @@ impl Adam {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Preset;
     use crate::model::Factors;
     use garlic_linalg::Matrix;
 
@@ -153,7 +154,7 @@ mod tests {
             warmup_epochs: 0,
             mean_rate: [0.1, 0.1, 0.1],
             factor_rate: [10.0, 10.0, 10.0],
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let mut m = model();
         let mut adam = Adam::new(&config, &m);
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn survivors_keep_their_moments() {
-        let config = Config::default();
+        let config = Config::preset(Preset::Paper);
         let m = model();
         let mut adam = Adam::new(&config, &m);
         adam.means.first.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]);

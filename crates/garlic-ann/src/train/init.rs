@@ -108,6 +108,7 @@ fn factors(scales: &[f32], dim: usize, config: &Config) -> Factors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Preset;
 
     fn grid() -> Vec<f32> {
         (0..400)
@@ -128,7 +129,7 @@ mod tests {
             let config = Config {
                 init,
                 initial_cells: 12,
-                ..Config::default()
+                ..Config::preset(Preset::Paper)
             };
             let (model, floored) = place(rows, &config);
             assert_eq!(model.len(), 12, "{init:?}");
@@ -152,7 +153,7 @@ mod tests {
         let config = Config {
             initial_cells: 5,
             covariance: Covariance::Diagonal,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let (model, floored) = place(Rows::new(&data, 2).unwrap(), &config);
         assert_eq!(floored, 5);
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn duplicates_give_one_cell() {
         let data = vec![2.0; 30];
-        let (model, floored) = place(Rows::new(&data, 3).unwrap(), &Config::default());
+        let (model, floored) = place(Rows::new(&data, 3).unwrap(), &Config::preset(Preset::Paper));
         assert_eq!((model.len(), floored), (1, 1));
     }
 }

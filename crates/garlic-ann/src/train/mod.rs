@@ -13,6 +13,7 @@ mod init;
 mod refine;
 mod schedule;
 pub(crate) mod streams;
+pub(crate) mod tempered;
 mod trainer;
 
 #[cfg(test)]

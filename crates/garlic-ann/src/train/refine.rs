@@ -280,6 +280,7 @@ fn clone_centre(points: Rows<'_>, shell: &[u32], config: &Config, stream: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Preset;
     use crate::model::assign;
 
     /// Round isotropic cells at `means`, stored as full factors.
@@ -323,7 +324,7 @@ mod tests {
         for split_method in [SplitMethod::Dbscan, SplitMethod::TwoMeans] {
             let config = Config {
                 split_method,
-                ..Config::default()
+                ..Config::preset(Preset::Paper)
             };
             let mut model = cells(&[[4.0, 0.0]], 5.0);
             let mut refused = vec![false];
@@ -354,7 +355,7 @@ mod tests {
         let mut refused = vec![false];
         let config = Config {
             clone: false,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         assert_eq!(refine(&data, &mut model, &mut refused, &config).refused, 1);
         assert_eq!((model.len(), refused.as_slice()), (1, &[true][..]));
@@ -371,7 +372,7 @@ mod tests {
         let mut model = cells(&[[0.0, 0.0]], 1.0);
         let config = Config {
             split: false,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let mut refused = vec![false];
         assert_eq!(refine(&data, &mut model, &mut refused, &config).cloned, 1);
@@ -393,7 +394,7 @@ mod tests {
         let config = Config {
             max_cells: 2,
             initial_cells: 2,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let mut model = cells(&[[5.0, 0.0], [5.0, 1.0]], 5.0);
         assert_eq!(
@@ -407,7 +408,7 @@ mod tests {
     fn empty_cells_are_pruned_but_never_the_last() {
         let data = disc([0.0, 0.0], 1.0, 20);
         let points = Rows::new(&data, 2).unwrap();
-        let config = Config::default();
+        let config = Config::preset(Preset::Paper);
         let mut model = cells(&[[90.0, 0.0], [0.0, 0.0], [0.0, 90.0]], 1.0);
         let mut refused = vec![true, false, true];
         let assignment = assign(points, &model, 3.0, &Cancel::default()).unwrap();

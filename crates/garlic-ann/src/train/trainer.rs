@@ -250,12 +250,13 @@ impl Plateau {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Preset;
 
     #[test]
     fn refinement_comes_when_the_schedule_says() {
         let config = Config {
             epochs: 120,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let due = |f: fn(Wants) -> bool| -> Vec<usize> {
             (1..=120).filter(|e| f(Wants::at(*e, &config))).collect()
@@ -270,7 +271,7 @@ mod tests {
             warmup_epochs: 2,
             patience: 3,
             min_improvement: 0.01,
-            ..Config::default()
+            ..Config::preset(Preset::Paper)
         };
         let mut plateau = Plateau::new(&config);
         let losses = [1.0, 0.5, 0.4999, 0.45, 0.4499, 0.4498, 0.4497];

@@ -1,0 +1,353 @@
+//! Measuring what a recall target takes, on points that were held out of the training.
+//!
+//! Settings are run as a search runs them, on all held-out points. For each target, from the lowest to the
+//! highest, the search for a setting climbs: whichever parameter gains most recall for its price is raised until
+//! the target is met, and then whatever can be lowered again is. Prices are those of the work, never of the
+//! clock, so that the table is the same on every machine.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::calibration::{Calibration, Setting};
+use super::{Body, Index};
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::search::{Best, FastScratch, Plan, Work};
+
+/// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
+/// more about the recall, and takes longer.
+const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
+/// Recall targets that are measured; a search takes the next one above what it is asked for.
+const TARGETS: [f64; 9] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995];
+/// Vectors whose distances to all queries are computed together: they stay in a cache.
+const BLOCK: usize = 1024;
+/// Queries that one task runs.
+const CHUNK: usize = 32;
+/// Relative tolerance when distances are compared, as in every recall of this project.
+const TOLERANCE: f32 = 1e-6;
+/// How far beyond the worst candidate a bin may be estimated.
+const SLACKS: [f32; 8] = [1.0, 1.08, 1.16, 1.25, 1.35, 1.5, 1.75, 2.5];
+/// How far beyond the k-th distance a candidate may be estimated.
+const TRUSTS: [f32; 8] = [1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, f32::MAX];
+
+/// A point that was held out: its position, and the squared distance of its k-th neighbour for every k.
+struct Query {
+    position: usize,
+    radii: Vec<f32>,
+}
+
+/// The table for an index whose points at `held` (positions) took no part in the training.
+pub(crate) fn calibrate(
+    index: &Index,
+    held: &[u32],
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<Calibration> {
+    let (ks, shares): (Vec<usize>, Vec<f64>) =
+        KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
+    let mut table = Calibration {
+        queries: held.len(),
+        settings: Vec::new(),
+    };
+    if held.is_empty() {
+        return Ok(table);
+    }
+    let queries = truth(index, held, &ks, cancel)?;
+    for (at, k) in ks.iter().enumerate() {
+        let count = (queries.len() as f64 * shares[at]).ceil() as usize;
+        let mut ladder = Ladder::new(index, &queries[..count], at, *k);
+        let mut place = [1.min(ladder.top(PROBES)), 0, 1, 1];
+        for (done, target) in TARGETS.iter().enumerate() {
+            step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
+            let Some(found) = ladder.reach(place, *target, cancel)? else {
+                break;
+            };
+            let plan = ladder.plan(found);
+            table.settings.push(Setting {
+                k: *k,
+                recall: *target,
+                measured: ladder.measure(found, Share::All, cancel)?.recall,
+                probes: plan.probes,
+                bins: plan.bins,
+                rerank: plan.rerank,
+                slack: plan.slack,
+                trust: plan.trust,
+            });
+            place = found;
+        }
+    }
+    Ok(table)
+}
+
+/// Which parameter a place on the ladder's four scales belongs to.
+const PROBES: usize = 0;
+const RERANK: usize = 1;
+const SLACK: usize = 2;
+const TRUST: usize = 3;
+
+/// A place on the scale of every parameter.
+type Place = [usize; 4];
+
+/// The settings of one k in steps, each parameter on a scale of its own.
+struct Ladder<'a> {
+    index: &'a Index,
+    queries: &'a [Query],
+    /// Place of k in the queries' radii.
+    at: usize,
+    k: usize,
+    probes: Vec<usize>,
+    reranks: Vec<usize>,
+    known: HashMap<(Place, Share), Measured>,
+}
+
+/// How many of the queries a setting is tried on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Share {
+    /// A quarter, to see which settings are worth more.
+    Some,
+    All,
+}
+
+/// What one setting did.
+#[derive(Clone, Copy)]
+struct Measured {
+    /// Mean recall less its standard error.
+    recall: f64,
+    error: f64,
+    price: f64,
+}
+
+impl<'a> Ladder<'a> {
+    fn new(index: &'a Index, queries: &'a [Query], at: usize, k: usize) -> Self {
+        let scale = |first: usize, last: usize, grow: fn(usize) -> usize| {
+            let mut scale = vec![first.min(last)];
+            while scale[scale.len() - 1] < last {
+                scale.push(grow(scale[scale.len() - 1]).min(last));
+            }
+            scale
+        };
+        Self {
+            index,
+            queries,
+            at,
+            k,
+            probes: scale(1, index.cells(), |p| (p * 3).div_ceil(2)),
+            reranks: scale(
+                (k + k / 8).max(2),
+                (64 * k).max(300).min(index.len()),
+                |r| (r * 5).div_ceil(4),
+            ),
+            known: HashMap::new(),
+        }
+    }
+
+    fn top(&self, scale: usize) -> usize {
+        match scale {
+            PROBES => self.probes.len() - 1,
+            RERANK => self.reranks.len() - 1,
+            SLACK => SLACKS.len() - 1,
+            _ => TRUSTS.len() - 1,
+        }
+    }
+
+    fn plan(&self, place: Place) -> Plan {
+        Plan {
+            probes: self.probes[place[PROBES]],
+            rerank: self.reranks[place[RERANK]],
+            slack: SLACKS[place[SLACK]],
+            trust: TRUSTS[place[TRUST]],
+            ..Plan::everything(self.k)
+        }
+    }
+
+    /// The cheapest setting found that meets the target, starting at `place`; none when none does.
+    fn reach(&mut self, mut place: Place, target: f64, cancel: &Cancel) -> Result<Option<Place>> {
+        while self.measure(place, Share::All, cancel)?.recall < target {
+            let here = self.measure(place, Share::Some, cancel)?;
+            let mut best: Option<(f64, Place)> = None;
+            for next in self.moves(place, 1) {
+                let there = self.measure(next, Share::Some, cancel)?;
+                let gain = (there.recall - here.recall) / (there.price - here.price).max(1.0);
+                if best.is_none_or(|(most, _)| gain > most) {
+                    best = Some((gain, next));
+                }
+            }
+            match best {
+                None => return Ok(None),
+                Some((gain, next)) if gain > 0.0 => place = next,
+                // Raising one limit brings nothing while another one binds.
+                Some(_) => {
+                    for scale in [PROBES, RERANK, SLACK, TRUST] {
+                        place[scale] = (place[scale] + 1).min(self.top(scale));
+                    }
+                }
+            }
+        }
+        loop {
+            let mut cheaper: Option<(Place, f64)> = None;
+            let price = self.measure(place, Share::All, cancel)?.price;
+            let down = self.moves(place, -1);
+            let trades = down
+                .iter()
+                .flat_map(|p| self.moves(*p, 1))
+                .filter(|p| *p != place);
+            let tries: Vec<Place> = down.iter().copied().chain(trades).collect();
+            for next in tries {
+                let least = cheaper.map_or(price * 0.99, |(_, price)| price);
+                let rough = self.measure(next, Share::Some, cancel)?;
+                if rough.recall + 3.0 * rough.error < target || rough.price > least * 1.03 {
+                    continue;
+                }
+                let there = self.measure(next, Share::All, cancel)?;
+                if there.recall >= target && there.price < least {
+                    cheaper = Some((next, there.price));
+                }
+            }
+            match cheaper {
+                None => return Ok(Some(place)),
+                Some((next, _)) => place = next,
+            }
+        }
+    }
+
+    /// The places one step away in one direction.
+    fn moves(&self, place: Place, direction: isize) -> Vec<Place> {
+        [PROBES, RERANK, SLACK, TRUST]
+            .into_iter()
+            .filter_map(|scale| {
+                let mut next = place;
+                next[scale] = place[scale].checked_add_signed(direction)?;
+                (next[scale] <= self.top(scale)).then_some(next)
+            })
+            .collect()
+    }
+
+    fn measure(&mut self, place: Place, share: Share, cancel: &Cancel) -> Result<Measured> {
+        if let Some(known) = self.known.get(&(place, share)) {
+            return Ok(*known);
+        }
+        cancel.check()?;
+        let plan = self.plan(place);
+        let queries = match share {
+            Share::Some => &self.queries[..self.queries.len().div_ceil(4)],
+            Share::All => self.queries,
+        };
+        let parts: Vec<Sums> = queries
+            .par_chunks(CHUNK)
+            .map(|queries| run(self.index, queries, self.at, &plan))
+            .collect();
+        let mut sums = Sums::default();
+        for part in parts {
+            sums.found += part.found;
+            sums.squares += part.squares;
+            sums.work += part.work;
+        }
+        let (n, k) = (queries.len() as f64, self.k as f64);
+        let mean = sums.found as f64 / (n * k);
+        let variance = (sums.squares as f64 / (n * k * k) - mean * mean).max(0.0);
+        let error = (variance / n).sqrt();
+        let measured = Measured {
+            recall: mean - error,
+            error,
+            price: price(self.index, &sums.work) / n,
+        };
+        self.known.insert((place, share), measured);
+        Ok(measured)
+    }
+}
+
+/// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
+#[derive(Default)]
+struct Sums {
+    found: u64,
+    squares: u64,
+    work: Work,
+}
+
+/// Runs one plan on some queries; `at` is the place of its k in the radii.
+fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
+    let mut sums = Sums::default();
+    let Body::Tempered(body) = &index.body else {
+        return sums;
+    };
+    // One more, for the query finds itself.
+    let wider = Plan {
+        k: plan.k + 1,
+        rerank: plan.rerank + 1,
+        ..*plan
+    };
+    let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+    let mut vector = Vec::new();
+    for query in queries {
+        index.vectors.read(index.dim(), query.position, &mut vector);
+        sums.work += body.search(index, &vector, &wider, &mut scratch, &mut best);
+        let own = index.ids[query.position];
+        let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
+        let hits = best.hits();
+        let others = hits.iter().filter(|h| h.id != own).take(plan.k);
+        let found = others.filter(|h| h.distance <= radius).count() as u64;
+        sums.found += found;
+        sums.squares += found * found;
+    }
+    sums
+}
+
+/// What some work costs, in nanoseconds of a core that nobody has to own: only ratios matter.
+fn price(index: &Index, work: &Work) -> f64 {
+    let bytes = index.vectors.bytes() as f64 / index.len() as f64;
+    let rank = work.code_madds as f64 / work.codes.max(1) as f64;
+    work.projection_madds as f64 * 0.05
+        + work.cells_projected as f64 * 30.0
+        + work.ordering_madds as f64 * 0.025
+        + work.codes as f64 * (0.4 + rank * 0.035)
+        + work.candidates as f64 * (20.0 + bytes * 0.07)
+}
+
+/// The held-out points with the distances of their true neighbours, by brute force.
+fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {
+    let (dim, len) = (index.dim(), index.len());
+    let most = ks.iter().copied().max().unwrap_or(1);
+    held.par_chunks(held.len().div_ceil(2 * rayon::current_num_threads().max(1)))
+        .map(|held| {
+            let mut lists: Vec<Vec<f32>> = vec![Vec::new(); held.len()];
+            let vectors: Vec<Vec<f32>> = held
+                .iter()
+                .map(|p| {
+                    let mut vector = Vec::new();
+                    index.vectors.read(dim, *p as usize, &mut vector);
+                    vector
+                })
+                .collect();
+            let mut bytes = vec![Vec::new(); held.len()];
+            let prepared: Vec<_> = vectors
+                .iter()
+                .zip(&mut bytes)
+                .map(|(v, b)| index.vectors.prepare(v, b))
+                .collect();
+            for block in (0..len).step_by(BLOCK) {
+                cancel.check()?;
+                for ((own, query), list) in held.iter().zip(&prepared).zip(&mut lists) {
+                    let others = (block..(block + BLOCK).min(len)).filter(|p| *p != *own as usize);
+                    list.extend(others.map(|p| index.vectors.distance(query, p)));
+                    if list.len() > most {
+                        list.select_nth_unstable_by(most - 1, f32::total_cmp);
+                        list.truncate(most);
+                    }
+                }
+            }
+            Ok(held
+                .iter()
+                .zip(lists)
+                .map(|(p, mut list)| {
+                    list.sort_unstable_by(f32::total_cmp);
+                    Query {
+                        position: *p as usize,
+                        radii: ks.iter().map(|k| list[k - 1]).collect(),
+                    }
+                })
+                .collect())
+        })
+        .collect::<Result<Vec<Vec<Query>>>>()
+        .map(|parts| parts.into_iter().flatten().collect())
+}

@@ -1,0 +1,130 @@
+//! The vectors as an index keeps them.
+
+use garlic_linalg::Rows;
+
+use crate::buffer::Buffer;
+
+/// Original vectors, row-major, in cell order: a row's place is its *position*.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stored {
+    /// As they came.
+    F32(Buffer<f32>),
+    /// Rounded to half precision.
+    F16(Buffer<u16>),
+    /// Whole numbers from 0 to 255, exactly.
+    U8(Buffer<u8>),
+}
+
+/// A query in the form that distances to stored vectors are taken from.
+pub(crate) enum Prepared<'a> {
+    Float(&'a [f32]),
+    /// The query is made of whole numbers from 0 to 255, as the vectors are.
+    Bytes(&'a [u8]),
+}
+
+impl Stored {
+    /// The rows `order` of `vectors`, in that order.
+    pub(crate) fn gather(vectors: Rows<'_>, order: &[u32], element: StoredType) -> Self {
+        let values = || {
+            order
+                .iter()
+                .flat_map(|row| vectors.row(*row as usize).iter().copied())
+        };
+        match element {
+            StoredType::F32 => Self::F32(values().collect::<Vec<_>>().into()),
+            StoredType::F16 => Self::F16(
+                values()
+                    .map(garlic_simd::f32_to_f16)
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
+            StoredType::U8 => Self::U8(values().map(|v| v as u8).collect::<Vec<_>>().into()),
+        }
+    }
+
+    /// Bytes that the vectors take.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::F32(data) => size_of_val(&**data) as u64,
+            Self::F16(data) => size_of_val(&**data) as u64,
+            Self::U8(data) => data.len() as u64,
+        }
+    }
+
+    /// The name of the coordinates' type.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::F32(_) => "f32",
+            Self::F16(_) => "f16",
+            Self::U8(_) => "u8",
+        }
+    }
+
+    /// The query, as whole numbers where that is exact and serves.
+    pub(crate) fn prepare<'a>(&self, query: &'a [f32], bytes: &'a mut Vec<u8>) -> Prepared<'a> {
+        if matches!(self, Self::U8(_)) && query.iter().all(|v| is_byte(*v)) {
+            bytes.clear();
+            bytes.extend(query.iter().map(|v| *v as u8));
+            return Prepared::Bytes(bytes);
+        }
+        Prepared::Float(query)
+    }
+
+    /// Squared distance between a query and the vector at `position`.
+    #[inline]
+    pub(crate) fn distance(&self, query: &Prepared<'_>, position: usize) -> f32 {
+        match (self, query) {
+            (Self::U8(data), Prepared::Bytes(q)) => {
+                let d = q.len();
+                garlic_simd::l2_squared_u8_u8(q, &data[position * d..][..d]) as f32
+            }
+            (Self::F32(data), Prepared::Float(q)) => {
+                let d = q.len();
+                garlic_simd::l2_squared(q, &data[position * d..][..d])
+            }
+            (Self::F16(data), Prepared::Float(q)) => {
+                let d = q.len();
+                garlic_simd::l2_squared_f16(q, &data[position * d..][..d])
+            }
+            (Self::U8(data), Prepared::Float(q)) => {
+                let d = q.len();
+                garlic_simd::l2_squared_u8(q, &data[position * d..][..d])
+            }
+            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+        }
+    }
+
+    /// Puts the vector at `position` into `out`.
+    pub(crate) fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) {
+        out.resize(dim, 0.0);
+        let range = position * dim..(position + 1) * dim;
+        match self {
+            Self::F32(data) => out.copy_from_slice(&data[range]),
+            Self::F16(data) => garlic_simd::widen_f16(&data[range], out),
+            Self::U8(data) => garlic_simd::widen_u8(&data[range], out),
+        }
+    }
+
+    /// Asks the memory for the vector at `position`.
+    #[inline]
+    pub(crate) fn prefetch(&self, dim: usize, position: usize) {
+        match self {
+            Self::F32(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
+            Self::F16(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
+            Self::U8(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
+        }
+    }
+}
+
+/// The type of a stored coordinate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredType {
+    F32,
+    F16,
+    U8,
+}
+
+/// Whether a value is a whole number from 0 to 255.
+pub(crate) fn is_byte(v: f32) -> bool {
+    (0.0..=255.0).contains(&v) && v.fract() == 0.0
+}

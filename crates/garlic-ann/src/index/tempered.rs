@@ -1,0 +1,239 @@
+//! What the default preset keeps of its cells, and how it is made from the vectors.
+
+use garlic_linalg::{Rows, permutation};
+use garlic_simd::CodeBits;
+use rayon::prelude::*;
+
+use super::calibration::Calibration;
+use super::stored::{StoredType, is_byte};
+use crate::buffer::Buffer;
+use crate::cancel::Cancel;
+use crate::cell::learned::Learned;
+use crate::config::{Config, Store};
+use crate::error::{Error, Result};
+use crate::model::Tempered;
+use crate::space::Space;
+use crate::train::{self, streams};
+
+/// Tempered cells with learned bins and codes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fast {
+    pub(crate) model: Tempered,
+    pub(crate) learned: Learned,
+    pub(crate) calibration: Calibration,
+    /// Cell of every bin; derived.
+    pub(crate) bin_cell: Vec<u32>,
+    /// Centres of all bins, `rank` values each; derived.
+    pub(crate) centres: Buffer<f32>,
+    /// The rotation of the space; a copy in pages of its own.
+    pub(crate) rotation: Buffer<f32>,
+}
+
+impl Fast {
+    pub(crate) fn new(
+        space: &Space,
+        model: Tempered,
+        learned: Learned,
+        calibration: Calibration,
+    ) -> Self {
+        let bin_cell = (0..model.len())
+            .flat_map(|cell| learned.bins_of(cell).map(move |_| cell as u32))
+            .collect();
+        let mut centres = Vec::new();
+        for cell in 0..model.len() {
+            learned.decode_centres(cell, model.rank(), &mut centres);
+        }
+        Self {
+            centres: centres.into(),
+            model,
+            learned,
+            calibration,
+            bin_cell,
+            rotation: space
+                .rotation
+                .as_ref()
+                .map_or_else(Vec::new, |r| r.as_slice().to_vec())
+                .into(),
+        }
+    }
+
+    /// The cells.
+    pub fn model(&self) -> &Tempered {
+        &self.model
+    }
+
+    /// What recall targets take.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// Number of bins.
+    pub fn bins(&self) -> usize {
+        self.bin_cell.len()
+    }
+
+    /// Number of points of a cell.
+    pub fn cell_len(&self, cell: usize) -> usize {
+        let bins = self.learned.bins_of(cell);
+        (self.learned.bins[bins.end].first - self.learned.bins[bins.start].first) as usize
+    }
+
+    /// Bits of a coordinate in a code.
+    pub fn code_bits(&self) -> usize {
+        match self.learned.bits {
+            CodeBits::Eight => 8,
+            CodeBits::Four => 4,
+        }
+    }
+}
+
+/// The rank of the frames: what was asked for, else from the dimension.
+pub(crate) fn rank(config: &Config, dim: usize) -> usize {
+    match config.axes {
+        0 => 32,
+        given => given,
+    }
+    .min(dim)
+}
+
+/// The size of codes that was asked for.
+pub(crate) fn code_bits(config: &Config) -> CodeBits {
+    if config.code_bits == 4 {
+        CodeBits::Four
+    } else {
+        CodeBits::Eight
+    }
+}
+
+/// Values from here on round to infinity in half precision.
+const HALF_LIMIT: f32 = 65_520.0;
+
+/// The type that the vectors are stored in.
+pub(crate) fn stored_type(vectors: Rows<'_>, store: Store) -> Result<StoredType> {
+    let bytes_fit = vectors.dim() <= garlic_simd::MAX_U8_LENGTH;
+    let first_other = || vectors.data().par_iter().position_first(|v| !is_byte(*v));
+    match store {
+        Store::F32 => Ok(StoredType::F32),
+        Store::F16 => match vectors
+            .data()
+            .par_iter()
+            .position_first(|v| v.abs() >= HALF_LIMIT)
+        {
+            None => Ok(StoredType::F16),
+            Some(at) => Err(Error::Config {
+                key: "store".into(),
+                message: format!(
+                    "vector {} has the value {} at coordinate {}, too large for half precision; scale the data or \
+                     use f32",
+                    at / vectors.dim(),
+                    vectors.data()[at],
+                    at % vectors.dim()
+                ),
+            }),
+        },
+        Store::Auto if bytes_fit && first_other().is_none() => Ok(StoredType::U8),
+        Store::Auto => Ok(StoredType::F32),
+        Store::U8 if !bytes_fit => Err(Error::Config {
+            key: "store".into(),
+            message: format!(
+                "vectors of more than {} bytes are not supported; use f32",
+                garlic_simd::MAX_U8_LENGTH
+            ),
+        }),
+        Store::U8 => match first_other() {
+            None => Ok(StoredType::U8),
+            Some(at) => Err(Error::Config {
+                key: "store".into(),
+                message: format!(
+                    "vector {} has the value {} at coordinate {}, which is no whole number from 0 to 255; use f32, \
+                     f16 or auto",
+                    at / vectors.dim(),
+                    vectors.data()[at],
+                    at % vectors.dim()
+                ),
+            }),
+        },
+    }
+}
+
+/// Squared distance of every vector from the truncated space that `points` are its images in.
+pub(crate) fn outside(vectors: Rows<'_>, space: &Space, points: Rows<'_>) -> Vec<f32> {
+    (0..vectors.len())
+        .into_par_iter()
+        .with_min_len(256)
+        .map(|i| {
+            let whole = garlic_simd::l2_squared(vectors.row(i), &space.mean);
+            let inside = points.row(i);
+            (whole - garlic_simd::dot(inside, inside)).max(0.0)
+        })
+        .collect()
+}
+
+/// Rows that the training must not see: the queries of the calibration, in order.
+///
+/// At most a tenth of the points, and fewer when brute force over them would take long.
+pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
+    const MOST_WORK: f64 = 1.5e11;
+    let affordable = (MOST_WORK / vectors.data().len() as f64) as usize;
+    let count = config
+        .calibration_queries
+        .min(vectors.len() / 10)
+        .min(affordable.max(100));
+    let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
+    ids.truncate(count);
+    ids.sort_unstable();
+    ids
+}
+
+/// Fits the cells and gives every point its cell.
+pub(crate) fn fit(
+    points: Rows<'_>,
+    held: &[u32],
+    config: &Config,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<(Tempered, Vec<u32>)> {
+    train::tempered::fit(
+        points,
+        held,
+        rank(config, points.dim()),
+        config,
+        cancel,
+        step,
+    )
+}
+
+/// Cuts the cells into bins and codes their points; also returns the stored order of the rows.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call, all of them different things"
+)]
+pub(crate) fn build(
+    vectors: Rows<'_>,
+    space: &Space,
+    points: Rows<'_>,
+    model: &Tempered,
+    labels: &[u32],
+    held: &[u32],
+    config: &Config,
+    cancel: &Cancel,
+    done: &(dyn Fn(usize) + Sync),
+) -> Result<(Fast, Vec<u32>)> {
+    let outside = outside(vectors, space, points);
+    let (learned, order) = Learned::build(
+        points,
+        &outside,
+        model,
+        labels,
+        held,
+        config.bin_size,
+        code_bits(config),
+        config.seed ^ streams::BINS,
+        cancel,
+        done,
+    )?;
+    Ok((
+        Fast::new(space, model.clone(), learned, Calibration::default()),
+        order,
+    ))
+}

@@ -1,0 +1,287 @@
+//! Cells with a mean, a few principal axes and one residual variance, scored with tempered anisotropy.
+//!
+//! The score of a point x in a cell with axes u_j, variances lambda_j along them and residual variance s2 is
+//! `|x - mean|^2 - a * sum_j (1 - s2 / lambda_j) y_j^2` with `y_j = u_j . (x - mean)`: at a = 0 the plain
+//! distance, at a = 1 as much as a Gaussian's own shape asks for. Half of that shape measured best.
+
+use garlic_linalg::{Matrix, Rows, Trans, gemm, top_components};
+use rayon::prelude::*;
+
+use super::Lists;
+use crate::buffer::Buffer;
+use crate::cancel::Cancel;
+use crate::error::Result;
+
+/// Points that one task assigns.
+const BLOCK: usize = 256;
+
+/// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tempered {
+    /// Share of the anisotropy that the score uses.
+    pub(crate) anisotropy: f32,
+    /// Dimension of the space.
+    pub(crate) dim: usize,
+    /// Axes of a cell; cells whose points span less have zero rows at the end.
+    pub(crate) rank: usize,
+    /// One mean a row.
+    pub(crate) means: Buffer<f32>,
+    /// `rank` axes of every cell, one a row.
+    pub(crate) axes: Buffer<f32>,
+    /// Variance along every axis.
+    pub(crate) variances: Vec<f32>,
+    /// Variance in a direction orthogonal to the axes, per cell.
+    pub(crate) residual: Vec<f32>,
+}
+
+impl Tempered {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        self.residual.len()
+    }
+
+    /// Whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Dimension of the space the cells live in.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of axes of a cell.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Mean of a cell.
+    pub fn mean(&self, cell: usize) -> &[f32] {
+        &self.means[cell * self.dim..(cell + 1) * self.dim]
+    }
+
+    /// Axes of a cell, `rank` rows.
+    pub fn axes(&self, cell: usize) -> &[f32] {
+        let len = self.rank * self.dim;
+        &self.axes[cell * len..(cell + 1) * len]
+    }
+
+    /// Variance along the axes of a cell.
+    pub fn variances(&self, cell: usize) -> &[f32] {
+        &self.variances[cell * self.rank..(cell + 1) * self.rank]
+    }
+
+    /// Variance of a cell in a direction orthogonal to its axes.
+    pub fn residual_of(&self, cell: usize) -> f32 {
+        self.residual[cell]
+    }
+
+    /// Fits means and shapes to those of the points `ids` that `labels` gives each cell; cells without points
+    /// are dropped and the labels renumbered.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "data, shape and control of one fit"
+    )]
+    pub(crate) fn fit(
+        points: Rows<'_>,
+        ids: &[u32],
+        labels: &mut [u32],
+        count: usize,
+        rank: usize,
+        anisotropy: f32,
+        seed: u64,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let count = renumber(labels, count);
+        let pairs = labels.iter().copied().zip(ids.iter().copied());
+        let members = Lists::group(count, pairs);
+        let dim = points.dim();
+        let fitted: Vec<_> = (0..count)
+            .into_par_iter()
+            .map(|cell| {
+                cancel.check()?;
+                let rows = Matrix::gather(points, members.get(cell));
+                Ok(shape(rows.as_rows(), rank, seed ^ cell as u64))
+            })
+            .collect::<Result<_>>()?;
+        let (mut means, mut residual) =
+            (Vec::with_capacity(count * dim), Vec::with_capacity(count));
+        let mut axes = vec![0.0; count * rank * dim];
+        let mut variances = vec![0.0; count * rank];
+        for (cell, shape) in fitted.into_iter().enumerate() {
+            means.extend(shape.mean);
+            residual.push(shape.residual);
+            let found = shape.variances.len();
+            axes[cell * rank * dim..][..found * dim].copy_from_slice(shape.axes.as_slice());
+            variances[cell * rank..][..found].copy_from_slice(&shape.variances);
+        }
+        Ok(Self {
+            anisotropy,
+            dim,
+            rank,
+            means: means.into(),
+            axes: axes.into(),
+            variances,
+            residual,
+        })
+    }
+
+    /// What is subtracted from the plain squared distance for a point with the coordinates `y`.
+    #[inline]
+    pub(crate) fn relief(&self, cell: usize, y: &[f32]) -> f32 {
+        let residual = self.residual[cell];
+        let sum: f32 = y
+            .iter()
+            .zip(self.variances(cell))
+            .map(|(y, v)| {
+                // An axis without variance holds no point off the mean: it tells nothing.
+                let weight = if *v > residual {
+                    1.0 - residual / v
+                } else {
+                    0.0
+                };
+                weight * y * y
+            })
+            .sum();
+        self.anisotropy * sum
+    }
+
+    /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
+    pub(crate) fn assign(
+        &self,
+        points: Rows<'_>,
+        shortlist: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<u32>> {
+        let mut labels = vec![0; points.len()];
+        let norms: Vec<f32> = self
+            .means
+            .chunks_exact(self.dim)
+            .map(|m| garlic_simd::dot(m, m))
+            .collect();
+        let shortlist = if self.anisotropy == 0.0 {
+            1
+        } else {
+            shortlist.clamp(1, self.len())
+        };
+        labels
+            .par_chunks_mut(BLOCK)
+            .enumerate()
+            .try_for_each(|(block, labels)| -> Result<()> {
+                cancel.check()?;
+                let rows = points.slice(block * BLOCK..block * BLOCK + labels.len());
+                self.assign_block(rows, &norms, shortlist, labels);
+                Ok(())
+            })?;
+        Ok(labels)
+    }
+
+    fn assign_block(&self, rows: Rows<'_>, norms: &[f32], shortlist: usize, labels: &mut [u32]) {
+        let (cells, dim) = (self.len(), self.dim());
+        let mut products = vec![0.0; rows.len() * cells];
+        gemm(
+            &mut products,
+            rows.data(),
+            Trans::No,
+            &self.means,
+            Trans::Yes,
+            rows.len(),
+            cells,
+            dim,
+            -2.0,
+            0.0,
+        );
+        let mut ranked: Vec<(f32, u32)> = Vec::with_capacity(cells);
+        let mut centred = vec![0.0; dim];
+        let mut y = vec![0.0; self.rank];
+        for ((row, products), label) in rows.iter().zip(products.chunks_exact(cells)).zip(labels) {
+            ranked.clear();
+            ranked.extend(
+                products
+                    .iter()
+                    .zip(norms)
+                    .zip(0..)
+                    .map(|((p, n), c)| (p + n, c)),
+            );
+            if shortlist < cells {
+                ranked.select_nth_unstable_by(shortlist - 1, by_score);
+                ranked.truncate(shortlist);
+            }
+            let mut best = (f32::INFINITY, u32::MAX);
+            for (plain, cell) in &ranked {
+                let cell = *cell as usize;
+                let score = if self.anisotropy == 0.0 {
+                    *plain
+                } else {
+                    for ((c, x), m) in centred.iter_mut().zip(row).zip(self.mean(cell)) {
+                        *c = x - m;
+                    }
+                    garlic_simd::dots(self.axes(cell), &centred, &mut y);
+                    plain - self.relief(cell, &y)
+                };
+                if by_score(&(score, cell as u32), &best).is_lt() {
+                    best = (score, cell as u32);
+                }
+            }
+            *label = best.1;
+        }
+    }
+}
+
+fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+}
+
+/// Every point with its cell, in the order that [`Lists::group`] takes.
+pub(crate) fn by_label(labels: &[u32]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+    labels.iter().zip(0..).map(|(label, point)| (*label, point))
+}
+
+/// Numbers the cells that have points from 0 on, keeping their order; returns how many there are.
+fn renumber(labels: &mut [u32], count: usize) -> usize {
+    let mut names = vec![u32::MAX; count];
+    for label in labels.iter() {
+        names[*label as usize] = 0;
+    }
+    let mut next = 0;
+    for name in names.iter_mut().filter(|n| **n == 0) {
+        *name = next;
+        next += 1;
+    }
+    for label in labels {
+        *label = names[*label as usize];
+    }
+    next as usize
+}
+
+/// Mean, leading axes and what is left over of some points.
+struct Shape {
+    mean: Vec<f32>,
+    axes: Matrix,
+    variances: Vec<f32>,
+    residual: f32,
+}
+
+fn shape(rows: Rows<'_>, rank: usize, seed: u64) -> Shape {
+    let dim = rows.dim();
+    let found = top_components(rows, rank.min(dim), seed);
+    let total: f64 = rows
+        .iter()
+        .map(|r| f64::from(garlic_simd::l2_squared(r, &found.mean)))
+        .sum::<f64>()
+        / rows.len().max(1) as f64;
+    let kept: f64 = found.values.iter().map(|v| f64::from(*v)).sum();
+    let others = dim - found.values.len();
+    let residual = if others == 0 {
+        // Full rank: the smallest variance stands for the rest.
+        found.values.last().copied().unwrap_or(0.0)
+    } else {
+        ((total - kept).max(0.0) / others as f64) as f32
+    };
+    Shape {
+        mean: found.mean,
+        axes: found.basis,
+        variances: found.values,
+        residual,
+    }
+}

@@ -1,0 +1,186 @@
+//! The true nearest neighbours, with proof: what is skipped cannot be one of them.
+//!
+//! A good guess comes first: the k-th distance of an approximate search is an upper bound. Then every bin is
+//! bounded from below. Within the frame a point is no nearer than the bin's centre less its radius; outside of
+//! it no nearer than the gap between the query's distance from the frame and that of the bin's points. Where a
+//! bin cannot be skipped its codes are scanned: an estimate differs from the squared distance by no more than
+//! twice the product of the two distances from the frame, and by what coding and rounding add, which the bin
+//! knows. Where little can be skipped, all vectors are read in order instead, which costs no more than brute
+//! force.
+
+use garlic_simd::CodeQuery;
+
+use super::fast::{AHEAD, FastScratch, probe};
+use super::params::Plan;
+use super::scan::Best;
+use super::work::Work;
+use crate::cell::learned::{ROUNDING, zero_code};
+use crate::index::{Fast, Index};
+
+/// Points in bins that cannot be skipped, as a share of all, above which everything is read in order.
+const MOST: f64 = 0.6;
+/// Brute force must cost this many times the bounds themselves, else they are not worth computing.
+const WORTH: usize = 16;
+/// Recall of the search that gives the first upper bound.
+const FIRST_RECALL: f64 = 0.9;
+
+/// All vectors, in order.
+pub(super) fn brute_force(index: &Index, query: &[f32], k: usize, best: &mut Best) -> Work {
+    let mut bytes = Vec::new();
+    let query = index.vectors.prepare(query, &mut bytes);
+    best.start(k);
+    for (at, id) in index.ids.iter().enumerate() {
+        best.offer(index.vectors.distance(&query, at), *id);
+    }
+    Work {
+        candidates: index.len() as u64,
+        exact_madds: (index.len() * index.dim()) as u64,
+        ..Work::default()
+    }
+}
+
+impl Fast {
+    /// The true `k` nearest neighbours of a query, into `best`.
+    pub(super) fn search_exactly(
+        &self,
+        index: &Index,
+        query: &[f32],
+        k: usize,
+        scratch: &mut FastScratch,
+        best: &mut Best,
+    ) -> Work {
+        let (rank, cells) = (self.model.rank(), self.model.len());
+        let bounding =
+            index.dim() * self.model.dim() + (cells * self.model.dim() + self.bins()) * rank;
+        if k >= index.len() || index.len() * index.dim() < WORTH * bounding {
+            return brute_force(index, query, k, best);
+        }
+        let plan = Plan {
+            exact: true,
+            ..self.calibration.plan(k, FIRST_RECALL, cells)
+        };
+        let mut work = self.search(index, query, &plan, scratch, best);
+        let radius = best.worst();
+        if !radius.is_finite() {
+            return brute_force(index, query, k, best);
+        }
+
+        // Every cell and every bin, from below.
+        let outside = self.rotate(&index.space, query, scratch);
+        self.nearest_cells(cells, scratch);
+        let mut views = Vec::with_capacity(cells);
+        let mut kept: Vec<(u32, u32)> = Vec::new();
+        let mut points = 0;
+        let mut distances = Vec::new();
+        for number in 0..cells {
+            let base = self.project(number, outside, scratch);
+            let at = scratch.cells[number].at as usize;
+            let slack = base * ROUNDING;
+            let inside = garlic_simd::dot(&scratch.y, &scratch.y);
+            let away = (base - inside).max(0.0);
+            let view = View {
+                base,
+                low: (away - slack).max(0.0).sqrt(),
+                high: (away + slack).sqrt(),
+                length: inside.sqrt() + slack.sqrt(),
+                rounding: slack,
+            };
+            let bins = self.learned.bins_of(at);
+            distances.resize(bins.len(), 0.0);
+            let centres = &self.centres[bins.start * rank..bins.end * rank];
+            garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
+            for (bin, distance) in bins.zip(&distances) {
+                if view.bound(*distance, &self.learned.bounds[bin]) <= radius {
+                    kept.push((number as u32, bin as u32));
+                    points += self.learned.positions(bin).len();
+                }
+            }
+            views.push(view);
+        }
+        work.cells_scored += cells as u64;
+        work.routing_madds += (cells * self.model.dim()) as u64;
+        work.cells_projected += cells as u64;
+        work.projection_madds += (cells * rank * self.model.dim()) as u64;
+        work.bins_ordered += self.bins() as u64;
+        work.ordering_madds += (self.bins() * rank) as u64;
+        work.rotation_madds += (index.dim() * (self.model.dim() + 1)) as u64;
+        if points as f64 > MOST * index.len() as f64 {
+            work += brute_force(index, query, k, best);
+            return work;
+        }
+
+        // What is left: codes first, then vectors.
+        scratch.found.clear();
+        let mut last = None;
+        let mut weights = vec![0i8; self.learned.width];
+        let mut scales = Default::default();
+        for (number, bin) in kept {
+            let (number, bin) = (number as usize, bin as usize);
+            let view = &views[number];
+            if last != Some(number) {
+                self.project(number, outside, scratch);
+                let at = scratch.cells[number].at as usize;
+                let steps = &self.learned.steps[at * self.learned.width..][..rank];
+                let zero = zero_code(self.learned.bits);
+                scales = probe(&scratch.y, steps, zero, view.base, &mut weights);
+                last = Some(number);
+            }
+            let bounds = &self.learned.bounds[bin];
+            // Half a unit of every weight at most, times two for the cross term.
+            let weighing = scales.scale.abs() * 0.5 * bounds.mass;
+            let limit = radius
+                + 2.0 * view.high * bounds.high
+                + 2.0 * view.length * bounds.error
+                + weighing
+                + 2.0 * view.rounding
+                + ROUNDING * (radius + bounds.high * bounds.high + view.base);
+            // Estimates below the limit are kept: one that equals it is wanted as well.
+            let limit = limit.next_up();
+            let code_query = CodeQuery {
+                weights: &weights,
+                scale: scales.scale,
+                offset: scales.offset,
+            };
+            let (codes, first) = (self.learned.codes(bin), self.learned.bins[bin].first);
+            let found = &mut scratch.found;
+            garlic_simd::scan_codes(self.learned.bits, codes, &code_query, limit, first, found);
+            work.codes += self.learned.positions(bin).len() as u64;
+        }
+        work.code_madds = work.codes * rank as u64;
+        let FastScratch { found, bytes, .. } = scratch;
+        let prepared = index.vectors.prepare(query, bytes);
+        best.start(k);
+        for (i, f) in found.iter().enumerate() {
+            if let Some(next) = found.get(i + AHEAD) {
+                index.vectors.prefetch(index.dim(), next.at as usize);
+            }
+            let at = f.at as usize;
+            best.offer(index.vectors.distance(&prepared, at), index.ids[at]);
+        }
+        work.candidates += found.len() as u64;
+        work.exact_madds += (found.len() * index.dim()) as u64;
+        work
+    }
+}
+
+/// A query as one cell sees it.
+struct View {
+    /// Squared distance from the cell's mean.
+    base: f32,
+    /// Distance from the frame, at least and at most.
+    low: f32,
+    high: f32,
+    /// Length within the frame, at most.
+    length: f32,
+    /// Rounding of squared lengths.
+    rounding: f32,
+}
+
+impl View {
+    /// A lower bound for the squared distance to any point of a bin whose centre is at this squared distance.
+    fn bound(&self, centre: f32, bin: &crate::cell::learned::Bounds) -> f32 {
+        let within = (centre.sqrt() - bin.radius - self.rounding.sqrt() * ROUNDING.sqrt()).max(0.0);
+        let gap = (self.low - bin.high).max(bin.low - self.high).max(0.0);
+        (within * within + gap * gap) * (1.0 - ROUNDING) - self.rounding
+    }
+}

@@ -1,0 +1,449 @@
+//! A query's way through the default preset: rotate, route, project, order bins, scan codes, re-rank.
+
+use garlic_linalg::Rows;
+use garlic_simd::{CodeQuery, Estimate};
+
+use super::params::Plan;
+use super::scan::Best;
+use super::work::Work;
+use crate::cell::learned::{BIN_BITS, zero_code};
+use crate::index::{Fast, Index};
+use crate::model::Lists;
+use crate::space::Space;
+
+/// Bins and vectors that are asked from memory ahead of their use.
+pub(super) const AHEAD: usize = 8;
+/// Steps of the rough order of bins and candidates.
+const STEPS: usize = 64;
+
+/// Buffers of one query at a time.
+#[derive(Default)]
+pub(crate) struct FastScratch {
+    centred: Vec<f32>,
+    query: Vec<f32>,
+    distances: Vec<f32>,
+    pub(super) cells: Vec<Estimate>,
+    pub(super) y: Vec<f32>,
+    /// Inner products with the axes of all probed cells, where a batch has made them already.
+    projected: Vec<f32>,
+    bin_weights: Vec<i8>,
+    /// Weights of all probed cells, `width` each.
+    weights: Vec<i8>,
+    probes: Vec<Probe>,
+    /// Number of the probe of a cell; only those of this query are looked at.
+    probe_of: Vec<u32>,
+    bins: Vec<Estimate>,
+    /// Bins of the first cells that were not among the first to be scanned.
+    later: Vec<Estimate>,
+    pub(super) found: Vec<Estimate>,
+    spare: Vec<Estimate>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What turns a sum of products of codes into an estimate.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Probe {
+    pub(super) scale: f32,
+    pub(super) offset: f32,
+}
+
+/// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
+fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
+    list.select_nth_unstable_by_key(keep - 1, Estimate::key);
+    list.truncate(keep);
+    list[keep - 1].estimate
+}
+
+/// Orders `list` from near to far, roughly: by the step of the range that an estimate falls into.
+///
+/// What follows wants the near ones first and has no use for more; a sort costs several times as much.
+fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
+    if list.len() <= STEPS / 2 {
+        list.sort_unstable_by_key(Estimate::key);
+        return;
+    }
+    let (low, high) = list.iter().fold((f32::INFINITY, 0.0f32), |(low, high), e| {
+        (low.min(e.estimate), high.max(e.estimate))
+    });
+    let factor = (STEPS - 1) as f32 / (high - low).max(f32::MIN_POSITIVE);
+    let step = |e: &Estimate| ((e.estimate - low) * factor) as usize & (STEPS - 1);
+    let mut starts = [0u32; STEPS + 1];
+    for e in list.iter() {
+        starts[step(e) + 1] += 1;
+    }
+    for i in 0..STEPS {
+        starts[i + 1] += starts[i];
+    }
+    spare.clear();
+    spare.extend_from_slice(list);
+    for e in spare.iter() {
+        let at = &mut starts[step(e)];
+        list[*at as usize] = *e;
+        *at += 1;
+    }
+}
+
+/// The weights of a query at `y` in a frame, and what they are worth. `base` is its squared distance from the
+/// frame's origin.
+pub(super) fn probe(y: &[f32], steps: &[f32], zero: i32, base: f32, weights: &mut [i8]) -> Probe {
+    let (unit, sum) = garlic_simd::code_weights(y, steps, &mut weights[..y.len()]);
+    weights[y.len()..].fill(0);
+    let scale = -2.0 * unit;
+    Probe {
+        scale,
+        offset: base - scale * (zero * sum) as f32,
+    }
+}
+
+impl Fast {
+    /// The `count` cells nearest to a query, nearest first.
+    pub(crate) fn route(
+        &self,
+        space: &Space,
+        query: &[f32],
+        count: usize,
+        scratch: &mut FastScratch,
+    ) -> Vec<u32> {
+        self.rotate(space, query, scratch);
+        self.nearest_cells(count, scratch);
+        scratch.cells.iter().map(|c| c.at).collect()
+    }
+
+    /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
+    pub(super) fn rotate(&self, space: &Space, query: &[f32], scratch: &mut FastScratch) -> f32 {
+        scratch.projected.clear();
+        scratch.centred.clear();
+        scratch
+            .centred
+            .extend(query.iter().zip(&space.mean).map(|(x, m)| x - m));
+        scratch.query.resize(self.model.dim(), 0.0);
+        garlic_simd::dots(&self.rotation, &scratch.centred, &mut scratch.query);
+        let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
+        (whole - garlic_simd::dot(&scratch.query, &scratch.query)).max(0.0)
+    }
+
+    /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first.
+    pub(super) fn nearest_cells(&self, count: usize, scratch: &mut FastScratch) {
+        let cells = self.model.len();
+        scratch.distances.resize(cells, 0.0);
+        garlic_simd::l2_squared_rows(&self.model.means, &scratch.query, &mut scratch.distances);
+        let numbered = scratch.distances.iter().zip(0..);
+        scratch.cells.clear();
+        scratch
+            .cells
+            .extend(numbered.map(|(d, at)| Estimate { estimate: *d, at }));
+        if count < cells {
+            shrink(&mut scratch.cells, count);
+        }
+        scratch.cells.sort_unstable_by_key(Estimate::key);
+    }
+
+    /// Leaves the coordinates of the query in the frame of a probed cell in `scratch`; returns its squared
+    /// distance from the cell's mean.
+    pub(super) fn project(&self, number: usize, outside: f32, scratch: &mut FastScratch) -> f32 {
+        let rank = self.model.rank();
+        let cell = scratch.cells[number];
+        let at = cell.at as usize;
+        scratch.y.resize(rank, 0.0);
+        match scratch.projected.get(number * rank..(number + 1) * rank) {
+            Some(y) => scratch.y.copy_from_slice(y),
+            None => garlic_simd::dots(self.model.axes(at), &scratch.query, &mut scratch.y),
+        }
+        for (y, o) in scratch.y.iter_mut().zip(&self.learned.origins[at * rank..]) {
+            *y -= o;
+        }
+        cell.estimate + outside
+    }
+
+    /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
+    fn view(&self, number: usize, outside: f32, limit: f32, scratch: &mut FastScratch) {
+        let learned = &self.learned;
+        let (rank, width) = (self.model.rank(), learned.width);
+        let base = self.project(number, outside, scratch);
+        let at = scratch.cells[number].at as usize;
+        scratch.probe_of[at] = number as u32;
+        let weights = &mut scratch.weights[number * width..][..width];
+        let steps = &learned.steps[at * width..][..rank];
+        let points = probe(&scratch.y, steps, zero_code(learned.bits), base, weights);
+        scratch.probes.push(points);
+        let (bins, weights) = if learned.bits == BIN_BITS {
+            (points, &*weights)
+        } else {
+            let steps = &learned.bin_steps[at * width..][..rank];
+            let weights = &mut scratch.bin_weights;
+            let bins = probe(&scratch.y, steps, zero_code(BIN_BITS), base, weights);
+            (bins, &weights[..])
+        };
+        let query = CodeQuery {
+            weights,
+            scale: bins.scale,
+            offset: bins.offset,
+        };
+        let (codes, first) = (learned.bin_codes(at), learned.cell_bins[at]);
+        garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+    }
+
+    /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
+    /// new limit, the worst of the `keep` best candidates so far.
+    fn scan(
+        &self,
+        keep: usize,
+        slack: f32,
+        mut limit: f32,
+        scratch: &mut FastScratch,
+        work: &mut Work,
+    ) -> f32 {
+        let learned = &self.learned;
+        let width = learned.width;
+        let FastScratch {
+            bins,
+            found,
+            probes,
+            probe_of,
+            weights,
+            ..
+        } = scratch;
+        for bin in bins.iter().take(AHEAD) {
+            garlic_simd::prefetch(learned.codes(bin.at as usize));
+        }
+        for (i, bin) in bins.iter().enumerate() {
+            if bin.estimate > limit * slack {
+                break;
+            }
+            if let Some(next) = bins.get(i + AHEAD) {
+                garlic_simd::prefetch(learned.codes(next.at as usize));
+            }
+            let bin = bin.at as usize;
+            let number = probe_of[self.bin_cell[bin] as usize] as usize;
+            let query = CodeQuery {
+                weights: &weights[number * width..][..width],
+                scale: probes[number].scale,
+                offset: probes[number].offset,
+            };
+            let (codes, first) = (learned.codes(bin), learned.bins[bin].first);
+            garlic_simd::scan_codes(learned.bits, codes, &query, limit, first, found);
+            work.codes += learned.positions(bin).len() as u64;
+            if found.len() >= keep.saturating_mul(2) {
+                limit = shrink(found, keep);
+            }
+        }
+        limit
+    }
+
+    /// Leaves the candidates in `scratch`, roughly nearest first; the cells are there already.
+    ///
+    /// The nearest cells are looked at first: their best bins give a limit, which lets only few bins of all
+    /// other cells through.
+    fn candidates(&self, outside: f32, plan: &Plan, scratch: &mut FastScratch, work: &mut Work) {
+        let cells = scratch.cells.len();
+        let bins: usize = scratch
+            .cells
+            .iter()
+            .map(|c| self.learned.bins_of(c.at as usize).len())
+            .sum();
+        let budget = ((bins as f64 * plan.bins).ceil() as usize).clamp(1, bins.max(1));
+        let keep = plan.rerank.max(plan.k);
+        scratch.probe_of.resize(self.model.len(), 0);
+        scratch.probes.clear();
+        scratch.weights.resize(cells * self.learned.width, 0);
+        scratch.bin_weights.resize(self.learned.width, 0);
+        scratch.bins.clear();
+        scratch.found.clear();
+
+        let first = cells.div_ceil(4);
+        let mut limit = f32::INFINITY;
+        if plan.slack.is_finite() {
+            for number in 0..first {
+                self.view(number, outside, f32::INFINITY, scratch);
+            }
+            // Bins that hold about twice the candidates wanted.
+            let some = (keep.saturating_mul(3) / self.mean_bin() + 2).min(budget);
+            let mut later = std::mem::take(&mut scratch.later);
+            later.clear();
+            if scratch.bins.len() > some {
+                scratch
+                    .bins
+                    .select_nth_unstable_by_key(some - 1, Estimate::key);
+                later.extend_from_slice(&scratch.bins[some..]);
+                scratch.bins.truncate(some);
+            }
+            let scanned = scratch.bins.len();
+            arrange(&mut scratch.bins, &mut scratch.spare);
+            limit = self.scan(keep, plan.slack, limit, scratch, work);
+            if scratch.found.len() > keep {
+                limit = shrink(&mut scratch.found, keep);
+            }
+            let reach = limit * plan.slack;
+            scratch.bins.clear();
+            scratch
+                .bins
+                .extend(later.iter().filter(|b| b.estimate < reach));
+            scratch.later = later;
+            for number in first..cells {
+                self.view(number, outside, reach, scratch);
+            }
+            let left = budget.saturating_sub(scanned);
+            if left == 0 {
+                scratch.bins.clear();
+            } else if scratch.bins.len() > left {
+                shrink(&mut scratch.bins, left);
+            }
+        } else {
+            let mut reach = f32::INFINITY;
+            for number in 0..cells {
+                self.view(number, outside, reach, scratch);
+                if scratch.bins.len() >= 2 * budget {
+                    reach = shrink(&mut scratch.bins, budget);
+                }
+            }
+            if scratch.bins.len() > budget {
+                shrink(&mut scratch.bins, budget);
+            }
+        }
+        arrange(&mut scratch.bins, &mut scratch.spare);
+        self.scan(keep, plan.slack, limit, scratch, work);
+        if scratch.found.len() > keep {
+            shrink(&mut scratch.found, keep);
+        }
+        arrange(&mut scratch.found, &mut scratch.spare);
+        work.bins_ordered += bins as u64;
+    }
+
+    /// Points of a bin, on average.
+    fn mean_bin(&self) -> usize {
+        let points = self.learned.bins.last().map_or(0, |b| b.first as usize);
+        (points / self.bins().max(1)).max(1)
+    }
+
+    /// Answers one query into `best`.
+    pub(crate) fn search(
+        &self,
+        index: &Index,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut FastScratch,
+        best: &mut Best,
+    ) -> Work {
+        let mut work = Work::default();
+        let outside = self.rotate(&index.space, query, scratch);
+        self.nearest_cells(plan.probes, scratch);
+        self.candidates(outside, plan, scratch, &mut work);
+        self.rerank(index, query, plan, scratch, best, &mut work);
+        self.count(&index.space, scratch.cells.len(), &mut work);
+        work
+    }
+
+    /// Answers a batch of queries, handing each answer to `take` in order: rotation and projections are made for
+    /// all of them together, cell by cell. The answers are those of [`Fast::search`].
+    pub(crate) fn search_many(
+        &self,
+        index: &Index,
+        queries: Rows<'_>,
+        plan: &Plan,
+        scratch: &mut FastScratch,
+        best: &mut Best,
+        mut take: impl FnMut(&Best, Work),
+    ) {
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.model.dim());
+        let rank = self.model.rank();
+        let mut centred = Vec::with_capacity(count * dim);
+        for query in queries.iter() {
+            centred.extend(query.iter().zip(&index.space.mean).map(|(x, m)| x - m));
+        }
+        let mut rotated = vec![0.0; count * wide];
+        garlic_simd::dots_many(&self.rotation, &centred, dim, &mut rotated);
+        let outside: Vec<f32> = centred
+            .chunks_exact(dim)
+            .zip(rotated.chunks_exact(wide))
+            .map(|(c, q)| (garlic_simd::dot(c, c) - garlic_simd::dot(q, q)).max(0.0))
+            .collect();
+        drop(centred);
+
+        let probes = plan.probes.min(self.model.len());
+        let mut cells = Vec::with_capacity(count * probes);
+        for query in rotated.chunks_exact(wide) {
+            scratch.query.clear();
+            scratch.query.extend_from_slice(query);
+            self.nearest_cells(probes, scratch);
+            cells.extend_from_slice(&scratch.cells);
+        }
+        let visits = Lists::group(
+            self.model.len(),
+            cells.iter().zip(0..).map(|(c, v)| (c.at, v)),
+        );
+        let mut projected = vec![0.0; cells.len() * rank];
+        let (mut inputs, mut products) = (Vec::new(), Vec::new());
+        for cell in 0..self.model.len() {
+            let visits = visits.get(cell);
+            inputs.clear();
+            for visit in visits {
+                let query = *visit as usize / probes;
+                inputs.extend_from_slice(&rotated[query * wide..][..wide]);
+            }
+            products.resize(visits.len() * rank, 0.0);
+            garlic_simd::dots_many(self.model.axes(cell), &inputs, wide, &mut products);
+            for (visit, products) in visits.iter().zip(products.chunks_exact(rank)) {
+                projected[*visit as usize * rank..][..rank].copy_from_slice(products);
+            }
+        }
+        for (i, query) in queries.iter().enumerate() {
+            let mut work = Work::default();
+            scratch.cells.clear();
+            scratch
+                .cells
+                .extend_from_slice(&cells[i * probes..][..probes]);
+            scratch.projected.clear();
+            scratch
+                .projected
+                .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
+            self.candidates(outside[i], plan, scratch, &mut work);
+            self.rerank(index, query, plan, scratch, best, &mut work);
+            self.count(&index.space, probes, &mut work);
+            take(best, work);
+        }
+    }
+
+    /// Exact distances of the candidates in `scratch`.
+    fn rerank(
+        &self,
+        index: &Index,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut FastScratch,
+        best: &mut Best,
+        work: &mut Work,
+    ) {
+        let FastScratch { found, bytes, .. } = scratch;
+        let (vectors, dim) = (&index.vectors, index.dim());
+        let query = vectors.prepare(query, bytes);
+        best.start(plan.k);
+        for f in found.iter().take(AHEAD) {
+            vectors.prefetch(dim, f.at as usize);
+        }
+        for (i, f) in found.iter().enumerate() {
+            if f.estimate > plan.trust * best.worst() {
+                break;
+            }
+            if let Some(next) = found.get(i + AHEAD) {
+                vectors.prefetch(dim, next.at as usize);
+            }
+            let at = f.at as usize;
+            best.offer(vectors.distance(&query, at), index.ids[at]);
+            work.candidates += 1;
+        }
+    }
+
+    /// Counts the multiply-adds of a query that probed `probed` cells.
+    fn count(&self, space: &Space, probed: usize, work: &mut Work) {
+        let (rank, wide, dim) = (self.model.rank(), self.model.dim(), space.dim());
+        let cells = self.model.len();
+        work.rotation_madds = (dim * (wide + 1) + wide) as u64;
+        work.routing_madds = (cells * wide) as u64;
+        work.cells_scored = cells as u64;
+        work.cells_projected = probed as u64;
+        work.projection_madds = (probed * rank * wide) as u64;
+        work.ordering_madds = work.bins_ordered * rank as u64;
+        work.code_madds = work.codes * rank as u64;
+        work.exact_madds = work.candidates * dim as u64;
+    }
+}

@@ -1,0 +1,293 @@
+//! What a search of tempered cells relies on: shapes, order, ranges, and numbers that stay finite.
+//!
+//! An index is checked when it is opened and before it is saved, so that what was saved can be opened again.
+
+use garlic_simd::{CODE_LANES, CodeBits, MAX_CODE_RANK, MAX_U8_LENGTH};
+
+use super::decode::Element;
+use super::error::{Fault, inconsistent};
+use super::layout::Kind;
+use crate::cell::learned::{BIN_BITS, Learned};
+use crate::index::{Calibration, Fast, Index};
+use crate::model::Tempered;
+use crate::space::Space;
+
+/// Codes of either size come in whole groups of this many coordinates.
+const WIDTH_STEP: usize = 8;
+/// Largest coordinate of an axis: those of a unit vector, with room for rounding.
+const LARGEST_AXIS: f32 = 1.001;
+
+/// Largest step of a code, as a share of [`reach`]: a third of the deviation along an axis at four bits, less at
+/// eight.
+pub(super) const LARGEST_STEP: f32 = 0.25;
+
+/// Largest coordinate of a point that centring and rotating vectors of dimension `dim` can lead to, twice.
+///
+/// Builds take values up to 1e15. A search multiplies coordinates with steps and adds up; within these limits
+/// the sums of a query like the data stay finite. An infinite sum could make the padding of a block, whose norm
+/// is infinite, look like a point.
+pub(super) fn reach(dim: usize) -> f32 {
+    4e15 * (dim as f32).sqrt()
+}
+
+/// Checks all of an index whose body is `body`, in memory.
+pub(super) fn check(index: &Index, body: &Fast) -> Result<(), Fault> {
+    check_element(Element::of(&index.vectors), index.dim() as u64)?;
+    check_calibration(&body.calibration)?;
+    check_space(&index.space)?;
+    check_cells(&body.model, &index.space)?;
+    check_bins(&body.learned, &body.model, &index.space, index.len())?;
+    check_codes(&body.learned)
+}
+
+/// The first half-precision number that is infinite or not a number.
+pub(super) fn first_endless(halves: &[u16]) -> Option<usize> {
+    use super::write::Word;
+    halves.iter().position(|half| !half.sound())
+}
+
+/// Fails for vectors whose distances would not fit.
+pub(super) fn check_element(element: Element, dim: u64) -> Result<(), Fault> {
+    if element == Element::U8 && dim > MAX_U8_LENGTH as u64 {
+        return Err(inconsistent(
+            Kind::Meta,
+            format!("vectors of {dim} bytes, at most {MAX_U8_LENGTH} are allowed"),
+        ));
+    }
+    Ok(())
+}
+
+/// Fails for settings that a search could not be run with.
+pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> {
+    let sound = |s: &crate::index::Setting| {
+        let share = s.bins > 0.0 && s.bins <= 1.0;
+        let factor = |v: f32| v >= 0.0 && v.is_finite();
+        s.k > 0 && s.probes > 0 && share && factor(s.slack) && factor(s.trust)
+    };
+    match calibration.settings.iter().position(|s| !sound(s)) {
+        Some(at) => Err(inconsistent(
+            Kind::Meta,
+            format!("setting {at} of the calibration is out of range"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Fails unless the space is what tempered cells live in: rotated and truncated, not scaled.
+pub(super) fn check_space(space: &Space) -> Result<(), Fault> {
+    let wrong = |message: String| Err(inconsistent(Kind::Space, message));
+    if let Some(at) = space.scale.iter().position(|scale| *scale != 1.0) {
+        return wrong(format!("tempered cells take coordinate {at} unscaled"));
+    }
+    let limit = reach(space.dim());
+    if let Some(at) = first_outside(&space.mean, -limit, limit) {
+        return wrong(format!("coordinate {at} of the mean is out of range"));
+    }
+    match &space.rotation {
+        None => wrong("tempered cells need a rotation".into()),
+        Some(rotation) => match first_outside(rotation.as_slice(), -LARGEST_AXIS, LARGEST_AXIS) {
+            Some(at) => wrong(format!("value {at} of the rotation is above 1")),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Checks the cells of a `space` that has been checked.
+pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> {
+    let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
+    let (cells, rank, dim) = (model.len(), model.rank, model.dim);
+    if dim != space.out_dim() {
+        return wrong(format!(
+            "cells of dimension {dim} in a space of dimension {}",
+            space.out_dim()
+        ));
+    }
+    if rank == 0 || rank > dim || rank > MAX_CODE_RANK {
+        return wrong(format!("{rank} axes in dimension {dim}"));
+    }
+    if cells == 0
+        || model.means.len() != cells * dim
+        || model.axes.len() != cells * rank * dim
+        || model.variances.len() != cells * rank
+    {
+        return wrong(format!("its arrays do not belong to {cells} cells"));
+    }
+    if !(0.0..=1.0).contains(&model.anisotropy) {
+        return wrong(format!("an anisotropy of {}", model.anisotropy));
+    }
+    let limit = reach(space.dim());
+    for (values, low, high, what) in [
+        (&*model.means, -limit, limit, "means"),
+        (&*model.axes, -LARGEST_AXIS, LARGEST_AXIS, "axes"),
+        (&model.variances, 0.0, f32::MAX, "variances"),
+        (&model.residual, 0.0, f32::MAX, "residual variances"),
+    ] {
+        if let Some(at) = first_outside(values, low, high) {
+            return wrong(format!("value {at} of the {what} is out of range"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks all but the codes of `points` points for a model that has been checked.
+pub(super) fn check_bins(
+    learned: &Learned,
+    model: &Tempered,
+    space: &Space,
+    points: usize,
+) -> Result<(), Fault> {
+    let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
+    let (cells, rank, width) = (model.len(), model.rank, learned.width);
+    if width < rank || !width.is_multiple_of(WIDTH_STEP) || width > MAX_CODE_RANK {
+        return wrong(format!("codes of {width} coordinates for {rank} axes"));
+    }
+    if learned.origins.len() != cells * rank
+        || learned.steps.len() != cells * width
+        || learned.bin_steps.len() != cells * width
+        || learned.cell_bins.len() != cells + 1
+        || learned.bin_block_of.len() != cells + 1
+        || learned.bins.len() != learned.bounds.len() + 1
+    {
+        return wrong(format!("its arrays do not belong to {cells} cells"));
+    }
+    let limit = reach(space.dim());
+    let step = limit * LARGEST_STEP;
+    for (values, low, high, what) in [
+        (&learned.origins, -limit, limit, "origins"),
+        (&learned.bin_steps, 0.0, step, "steps of bins"),
+        (&learned.steps, 0.0, step, "steps of points"),
+    ] {
+        if let Some(at) = first_outside(values, low, high) {
+            return wrong(format!("value {at} of the {what} is out of range"));
+        }
+    }
+    let firsts = learned.cell_bins.iter().zip(&learned.bin_block_of);
+    let firsts: Vec<(u32, u32)> = firsts.map(|(bin, block)| (*bin, *block)).collect();
+    check_groups(&firsts, learned.bounds.len(), "bins", "cell").or_else(wrong)?;
+    let firsts: Vec<(u32, u32)> = learned
+        .bins
+        .iter()
+        .map(|bin| (bin.first, bin.block))
+        .collect();
+    check_groups(&firsts, points, "points", "bin").or_else(wrong)?;
+    let ordered = |b: &crate::cell::learned::Bounds| {
+        (0.0..=f32::MAX).contains(&b.radius)
+            && 0.0 <= b.low
+            && b.low <= b.high
+            && b.high.is_finite()
+            && (0.0..=f32::MAX).contains(&b.error)
+            && (0.0..=f32::MAX).contains(&b.mass)
+    };
+    match learned.bounds.iter().position(|bounds| !ordered(bounds)) {
+        Some(bin) => wrong(format!("the bounds of bin {bin} are out of range")),
+        None => Ok(()),
+    }
+}
+
+/// Fails unless groups that begin at (number, block), the last of them the end, share out all of `total` in
+/// order, none empty, each in as many whole blocks as it needs.
+fn check_groups(
+    firsts: &[(u32, u32)],
+    total: usize,
+    what: &str,
+    group: &str,
+) -> Result<(), String> {
+    if firsts.first() != Some(&(0, 0)) {
+        return Err(format!("the {what} do not begin with the first"));
+    }
+    for (number, pair) in firsts.windows(2).enumerate() {
+        let [(first, block), (next, next_block)] = [pair[0], pair[1]];
+        if next <= first {
+            return Err(format!("{group} {number} has no {what}"));
+        }
+        let blocks = (next - first).div_ceil(CODE_LANES as u32);
+        if block.checked_add(blocks) != Some(next_block) {
+            return Err(format!(
+                "{group} {number} has {} {what} but not {blocks} blocks",
+                next - first
+            ));
+        }
+        // A scan numbers the lanes of whole blocks.
+        if u64::from(first) + u64::from(blocks) * CODE_LANES as u64 > u64::from(u32::MAX) {
+            return Err(format!("the blocks of {group} {number} cannot be numbered"));
+        }
+    }
+    match firsts.last() {
+        Some((end, _)) if *end as usize == total => Ok(()),
+        _ => Err(format!(
+            "there are {total} {what}, not as many as are shared out"
+        )),
+    }
+}
+
+/// Bytes of all codes of bins and of points, once [`check_bins`] has passed.
+pub(super) fn code_bytes(learned: &Learned) -> [u64; 2] {
+    let bins = learned
+        .bin_block_of
+        .last()
+        .map_or(0, |blocks| u64::from(*blocks));
+    let points = learned.bins.last().map_or(0, |bin| u64::from(bin.block));
+    [
+        bins * learned.bin_block_bytes() as u64,
+        points * learned.block_bytes() as u64,
+    ]
+}
+
+/// Checks the codes of bins that have been checked.
+pub(super) fn check_codes(learned: &Learned) -> Result<(), Fault> {
+    let wrong = |message: String| inconsistent(Kind::Codes, message);
+    let lengths = [learned.bin_blocks.len() as u64, learned.blocks.len() as u64];
+    if lengths != code_bytes(learned) {
+        return Err(wrong("not as many codes as bins and points".into()));
+    }
+    for cell in 0..learned.cell_bins.len() - 1 {
+        let count = learned.bins_of(cell).len();
+        check_blocks(
+            learned.bin_codes(cell),
+            BIN_BITS,
+            learned.bin_block_bytes(),
+            count,
+        )
+        .map_err(|message| wrong(format!("cell {cell}: {message}")))?;
+    }
+    for bin in 0..learned.bounds.len() {
+        let count = learned.positions(bin).len();
+        check_blocks(
+            learned.codes(bin),
+            learned.bits,
+            learned.block_bytes(),
+            count,
+        )
+        .map_err(|message| wrong(format!("bin {bin}: {message}")))?;
+    }
+    Ok(())
+}
+
+/// Fails unless the codes are within range, the norms of `count` lanes are finite and those of the rest are
+/// infinite: only so a scan passes over them.
+fn check_blocks(blocks: &[u8], bits: CodeBits, bytes: usize, count: usize) -> Result<(), String> {
+    for (number, block) in blocks.chunks_exact(bytes).enumerate() {
+        let (codes, norms) = block.split_at(bytes - 4 * CODE_LANES);
+        // Every nibble is a code of four bits. Without an early exit, for vector instructions.
+        let all = codes.iter().fold(0, |all, code| all | code);
+        if bits == CodeBits::Eight && all > bits.largest() {
+            return Err(format!("a code in block {number} is out of range"));
+        }
+        for (lane, norm) in (number * CODE_LANES..).zip(norms.as_chunks::<4>().0) {
+            let norm = f32::from_le_bytes(*norm);
+            let sound = match lane < count {
+                true => (0.0..=f32::MAX).contains(&norm),
+                false => norm == f32::INFINITY,
+            };
+            if !sound {
+                return Err(format!("{norm} is no norm for lane {lane} of {count}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first value that is not between `low` and `high`; NaN is not.
+fn first_outside(values: &[f32], low: f32, high: f32) -> Option<usize> {
+    values.iter().position(|v| !(low..=high).contains(v))
+}

@@ -1,0 +1,194 @@
+//! The body of the default preset: tempered cells, learned bins and codes.
+//!
+//! Every array begins at a multiple of the alignment and is kept as it is in memory, so that a later version
+//! can map it. [`sound`](super::sound) checks what the arrays mean.
+
+use std::io::{self, Read, Write};
+
+use garlic_simd::CodeBits;
+
+use super::decode::{Meta, product};
+use super::error::{Fault, inconsistent};
+use super::layout::Kind;
+use super::read::{Reader, Section};
+use super::sound;
+use super::write::Aligned;
+use crate::cell::learned::{Bin, Bounds, Learned};
+use crate::index::{Calibration, Fast};
+use crate::model::Tempered;
+use crate::space::Space;
+
+/// Words of a [`Bin`] and of [`Bounds`].
+const BIN_WORDS: usize = 2;
+const BOUNDS_WORDS: usize = 5;
+
+/// Writes one section of the body; sections of other bodies are empty.
+pub(super) fn write(body: &Fast, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+    let out = Aligned::new(out);
+    match kind {
+        Kind::Cells => write_cells(&body.model, out),
+        Kind::Learned => write_learned(&body.learned, &body.model, out),
+        Kind::Codes => write_codes(&body.learned, out),
+        _ => Ok(()),
+    }
+}
+
+fn write_cells(model: &Tempered, mut out: Aligned<'_>) -> io::Result<()> {
+    out.put(&[model.len() as u64, model.rank as u64, model.dim as u64])?;
+    out.put(&[model.anisotropy])?;
+    out.array(&model.means)?;
+    out.array(&model.axes)?;
+    out.array(&model.variances)?;
+    out.array(&model.residual)
+}
+
+fn write_learned(learned: &Learned, model: &Tempered, mut out: Aligned<'_>) -> io::Result<()> {
+    let bits = match learned.bits {
+        CodeBits::Eight => 8,
+        CodeBits::Four => 4,
+    };
+    out.put(&[
+        model.len() as u64,
+        model.rank as u64,
+        learned.width as u64,
+        bits,
+        learned.bounds.len() as u64,
+    ])?;
+    out.array(&learned.origins)?;
+    out.array(&learned.bin_steps)?;
+    out.array(&learned.steps)?;
+    out.array(&learned.cell_bins)?;
+    out.array(&learned.bin_block_of)?;
+    let words = |bin: &Bin| [bin.first, bin.block];
+    out.array(&learned.bins.iter().flat_map(words).collect::<Vec<u32>>())?;
+    let words = |bounds: &Bounds| {
+        [
+            bounds.radius,
+            bounds.low,
+            bounds.high,
+            bounds.error,
+            bounds.mass,
+        ]
+    };
+    out.array(&learned.bounds.iter().flat_map(words).collect::<Vec<f32>>())
+}
+
+fn write_codes(learned: &Learned, mut out: Aligned<'_>) -> io::Result<()> {
+    out.array(&learned.bin_blocks)?;
+    out.array(&learned.blocks)
+}
+
+/// Reads the sections of the body, which follow each other.
+pub(super) fn read<R: Read>(
+    reader: &mut Reader<R>,
+    meta: &Meta,
+    space: &Space,
+    calibration: Calibration,
+) -> Result<Fast, Fault> {
+    let model = reader.section(Kind::Cells, |section| read_cells(section, meta))?;
+    sound::check_cells(&model, space)?;
+    let mut learned = reader.section(Kind::Learned, |section| read_learned(section, &model))?;
+    sound::check_bins(&learned, &model, space, meta.points as usize)?;
+    (learned.bin_blocks, learned.blocks) = reader.section(Kind::Codes, |section| {
+        let [bins, points] = sound::code_bytes(&learned);
+        section.expect_arrays(&[(Some(bins), 1), (Some(points), 1)])?;
+        let bins = section.array::<u8>(bins)?;
+        Ok((bins.into(), section.array::<u8>(points)?.into()))
+    })?;
+    sound::check_codes(&learned)?;
+    Ok(Fast::new(space, model, learned, calibration))
+}
+
+fn read_cells<R: Read>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Tempered, Fault> {
+    let [cells, rank, dim] = [section.word::<u64>()?, section.word()?, section.word()?];
+    let anisotropy = section.word::<f32>()?;
+    if cells != meta.cells {
+        return Err(inconsistent(
+            Kind::Cells,
+            format!("{cells} cells, META says {}", meta.cells),
+        ));
+    }
+    let [means, axes, variances] = [
+        product(&[cells, dim]),
+        product(&[cells, rank, dim]),
+        product(&[cells, rank]),
+    ];
+    section.expect_arrays(&[(means, 4), (axes, 4), (variances, 4), (Some(cells), 4)])?;
+    Ok(Tempered {
+        anisotropy,
+        dim: dim as usize,
+        rank: rank as usize,
+        means: section.array::<f32>(cells * dim)?.into(),
+        axes: section.array::<f32>(cells * rank * dim)?.into(),
+        variances: section.array(cells * rank)?,
+        residual: section.array(cells)?,
+    })
+}
+
+/// Reads all but the codes.
+fn read_learned<R: Read>(section: &mut Section<'_, R>, model: &Tempered) -> Result<Learned, Fault> {
+    let wrong = |message: String| inconsistent(Kind::Learned, message);
+    let mut header = [0_u64; 5];
+    for word in &mut header {
+        *word = section.word()?;
+    }
+    let [cells, rank, width, bits, bins] = header;
+    if [cells, rank] != [model.len() as u64, model.rank as u64] {
+        return Err(wrong(format!(
+            "{cells} cells of {rank} axes, CELLS has {} of {}",
+            model.len(),
+            model.rank
+        )));
+    }
+    let bits = match bits {
+        8 => CodeBits::Eight,
+        4 => CodeBits::Four,
+        other => return Err(wrong(format!("codes of {other} bits, neither 8 nor 4"))),
+    };
+    let [origins, steps] = [product(&[cells, rank]), product(&[cells, width])];
+    let one_more = |count: u64| count.checked_add(1);
+    let bin_words = one_more(bins).and_then(|bins| product(&[bins, BIN_WORDS as u64]));
+    let bound_words = product(&[bins, BOUNDS_WORDS as u64]);
+    section.expect_arrays(&[
+        (origins, 4),
+        (steps, 4),
+        (steps, 4),
+        (one_more(cells), 4),
+        (one_more(cells), 4),
+        (bin_words, 4),
+        (bound_words, 4),
+    ])?;
+    let learned = Learned {
+        bits,
+        width: width as usize,
+        origins: section.array(cells * rank)?,
+        bin_steps: section.array(cells * width)?,
+        steps: section.array(cells * width)?,
+        cell_bins: section.array(cells + 1)?,
+        bin_block_of: section.array(cells + 1)?,
+        bins: Vec::new(),
+        bounds: Vec::new(),
+        bin_blocks: Vec::new().into(),
+        blocks: Vec::new().into(),
+    };
+    let bin_words = section.array::<u32>((bins + 1) * BIN_WORDS as u64)?;
+    let bound_words = section.array::<f32>(bins * BOUNDS_WORDS as u64)?;
+    let (bin_words, _) = bin_words.as_chunks::<BIN_WORDS>();
+    let (bound_words, _) = bound_words.as_chunks::<BOUNDS_WORDS>();
+    let bin = |[first, block]: &[u32; BIN_WORDS]| Bin {
+        first: *first,
+        block: *block,
+    };
+    let bounds = |[radius, low, high, error, mass]: &[f32; BOUNDS_WORDS]| Bounds {
+        radius: *radius,
+        low: *low,
+        high: *high,
+        error: *error,
+        mass: *mass,
+    };
+    Ok(Learned {
+        bins: bin_words.iter().map(bin).collect(),
+        bounds: bound_words.iter().map(bounds).collect(),
+        ..learned
+    })
+}

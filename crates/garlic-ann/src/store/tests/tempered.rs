@@ -1,0 +1,370 @@
+//! An index of tempered cells: round trips, and content that makes no sense.
+
+use garlic_simd::{CODE_LANES, f32_to_f16};
+
+use super::super::sound;
+use super::*;
+use crate::Search;
+use crate::index::Fast;
+
+const STORES: [Store; 3] = [Store::F32, Store::F16, Store::U8];
+
+fn fast(index: &mut Index) -> &mut Fast {
+    match &mut index.body {
+        Body::Tempered(body) => body,
+        Body::Published(_) => panic!("not a tempered body"),
+    }
+}
+
+/// Changes an array in pages of its own.
+macro_rules! change {
+    ($buffer:expr, $change:expr) => {{
+        let mut values = $buffer.to_vec();
+        let change: fn(&mut Vec<_>) = $change;
+        change(&mut values);
+        $buffer = values.into();
+    }};
+}
+
+/// Writes a norm into a lane of a block.
+fn set_norm(blocks: &mut [u8], bytes: usize, lane: usize, norm: f32) {
+    let at = (lane / CODE_LANES + 1) * bytes - 4 * CODE_LANES + 4 * (lane % CODE_LANES);
+    blocks[at..at + 4].copy_from_slice(&norm.to_le_bytes());
+}
+
+fn changed(change: impl FnOnce(&mut Index)) -> Index {
+    let mut index = tempered_sample(60, 8, Store::F32, 9);
+    change(&mut index);
+    index
+}
+
+/// The error of an index whose content was changed before writing, so that all checksums are right. Saving it
+/// must fail as well, and leave nothing behind.
+fn error_of(change: impl FnOnce(&mut Index)) -> FormatError {
+    let index = changed(change);
+    let directory = tempfile::tempdir().unwrap();
+    let error = index.save(directory.path().join("x")).unwrap_err();
+    assert!(matches!(error, crate::Error::Io { .. }), "{error:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    Index::from_bytes(&index.to_bytes()).unwrap_err()
+}
+
+/// The same for an index whose arrays have the wrong length, which only a wrong writer would write.
+fn length_error_of(change: impl FnOnce(&mut Index)) -> FormatError {
+    Index::from_bytes(&changed(change).to_bytes()).unwrap_err()
+}
+
+fn verify(index: &Index) -> Result<(), FormatError> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    index.save(&path).unwrap();
+    // Not the indexes: a change may leave what is derived as it was.
+    assert_eq!(Index::open(&path).unwrap().to_bytes(), index.to_bytes());
+    match Index::verify(&path) {
+        Ok(_) => Ok(()),
+        Err(crate::Error::Format { source, .. }) => Err(source),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+fn verify_error_of(change: impl FnOnce(&mut Index)) -> FormatError {
+    verify(&changed(change)).unwrap_err()
+}
+
+#[test]
+fn round_trips_search_alike_and_verify() {
+    for code_bits in [8, 4] {
+        for store in STORES {
+            for points in [1, 2, 3, 33, 200] {
+                let index = tempered_sample(points, code_bits, store, points as u64);
+                let bytes = index.to_bytes();
+                let opened = Index::from_bytes(&bytes).unwrap();
+                assert_eq!(opened, index);
+                assert_eq!(opened.to_bytes(), bytes);
+                assert_eq!(opened.stored_as(), index.stored_as());
+                let error = verify(&index).err();
+                assert!(error.is_none(), "{points} {code_bits} {store:?}: {error:?}");
+                for search in [
+                    Search::new(5).probes(2).bins(1.0),
+                    Search::new(2).probes(3).bins(1.0),
+                ] {
+                    for query in [[50.0; 9], [3.5; 9], [140.0; 9]] {
+                        let answer = opened.search(&query, &search).unwrap();
+                        assert_eq!(answer, index.search(&query, &search).unwrap());
+                        assert!(!answer.hits.is_empty());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_that_are_no_whole_numbers_verify_in_every_type() {
+    let values: Vec<f32> = {
+        let mut random = random_stream(4, 4);
+        (0..3000 * 20)
+            .map(|i| (uniform_unit(&mut random) * (1 + i % 20) as f64) as f32 - 7.0)
+            .collect()
+    };
+    for (code_bits, store, offset) in [
+        (8, Store::F32, 0.0),
+        (4, Store::F32, 1000.0),
+        (8, Store::F16, 0.0),
+        (4, Store::F16, 50.0),
+    ] {
+        let values: Vec<f32> = values.iter().map(|v| v + offset).collect();
+        let config = Config {
+            code_bits,
+            store,
+            axes: 7,
+            max_dim: 10,
+            ..Config::default()
+        };
+        let rows = Rows::new(&values, 20).unwrap();
+        let index = Index::builder()
+            .config(config)
+            .threads(1)
+            .build(rows)
+            .unwrap();
+        assert_eq!(index.space.out_dim(), 16);
+        verify(&index).unwrap();
+    }
+}
+
+#[test]
+fn every_large_array_is_aligned() {
+    let mut index = tempered_sample(60, 8, Store::F16, 3);
+    let bytes = index.to_bytes();
+    let body = fast(&mut index);
+    let (means, axes) = (&*body.model.means, &*body.model.axes);
+    let find = |needle: &[u8]| {
+        bytes
+            .windows(needle.len())
+            .position(|w| w == needle)
+            .unwrap()
+    };
+    for array in [
+        bytemuck::cast_slice(means),
+        bytemuck::cast_slice(axes),
+        bytemuck::cast_slice(&body.learned.steps),
+        &body.learned.bin_blocks,
+        &body.learned.blocks,
+    ] {
+        assert_eq!(find(array) % 64, 0);
+    }
+}
+
+#[test]
+fn cells_that_make_no_sense_are_refused() {
+    let e = error_of(|index| fast(index).model.anisotropy = 1.5);
+    assert_inconsistent(&e, "CELLS", "anisotropy");
+    let e = error_of(|index| change!(fast(index).model.means, |v| v[3] = f32::NAN));
+    assert_inconsistent(&e, "CELLS", "value 3 of an array is not finite");
+    let e = error_of(|index| change!(fast(index).model.means, |v| v[3] = -1e20));
+    assert_inconsistent(&e, "CELLS", "value 3 of the means");
+    let e = error_of(|index| change!(fast(index).model.axes, |v| v[0] = 1.5));
+    assert_inconsistent(&e, "CELLS", "value 0 of the axes");
+    let e = error_of(|index| fast(index).model.variances[1] = -0.5);
+    assert_inconsistent(&e, "CELLS", "value 1 of the variances");
+    let e = error_of(|index| fast(index).model.residual[2] = -0.5);
+    assert_inconsistent(&e, "CELLS", "value 2 of the residual");
+    let e = error_of(|index| index.space.scale[4] = 0.5);
+    assert_inconsistent(&e, "SPACE", "coordinate 4 unscaled");
+    let e = error_of(|index| index.space.rotation = None);
+    assert_inconsistent(&e, "SPACE", "9 with 0 axes");
+    let e = error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(1)[0] = 3.0);
+    assert_inconsistent(&e, "SPACE", "value 9 of the rotation");
+    let e = error_of(|index| {
+        index.space.rotation.as_mut().unwrap().push_row(&[0.0; 9]);
+    });
+    assert_inconsistent(&e, "SPACE", "9 with 10 axes");
+    let e = error_of(|index| fast(index).calibration.settings[0].probes = 0);
+    assert_inconsistent(&e, "META", "setting 0");
+    let e = error_of(|index| fast(index).calibration.settings[0].slack = f32::INFINITY);
+    assert_inconsistent(&e, "META", "null");
+}
+
+#[test]
+fn bins_that_make_no_sense_are_refused() {
+    let e = error_of(|index| fast(index).learned.steps[2] = -1.0);
+    assert_inconsistent(&e, "LEARNED", "value 2 of the steps of points");
+    let e = error_of(|index| fast(index).learned.bin_steps[1] = 1e30);
+    assert_inconsistent(&e, "LEARNED", "value 1 of the steps of bins");
+    let e = error_of(|index| fast(index).learned.origins[1] = -1e30);
+    assert_inconsistent(&e, "LEARNED", "value 1 of the origins");
+    let e = error_of(|index| fast(index).learned.cell_bins[0] = 1);
+    assert_inconsistent(&e, "LEARNED", "do not begin");
+    let e = error_of(|index| {
+        let bins = &mut fast(index).learned.cell_bins;
+        bins[2] = bins[1];
+    });
+    assert_inconsistent(&e, "LEARNED", "cell 1 has no bins");
+    let e = error_of(|index| *fast(index).learned.cell_bins.last_mut().unwrap() += 1);
+    assert_inconsistent(&e, "LEARNED", "bins");
+    let e = error_of(|index| fast(index).learned.bin_block_of[1] += 1);
+    assert_inconsistent(&e, "LEARNED", "cell 0 has");
+    let e = error_of(|index| fast(index).learned.bins[1].first = 0);
+    assert_inconsistent(&e, "LEARNED", "bin 0 has no points");
+    let e = error_of(|index| fast(index).learned.bins[2].block = u32::MAX);
+    assert_inconsistent(&e, "LEARNED", "bin 1 has");
+    let e = error_of(|index| {
+        let bins = &mut fast(index).learned.bins;
+        let last = bins.len() - 1;
+        bins[last].first += 8;
+        bins[last].block += 1;
+    });
+    assert_inconsistent(&e, "LEARNED", "there are 60 points");
+    let e = error_of(|index| fast(index).learned.bounds[1].low = f32::MAX);
+    assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
+    let e = error_of(|index| fast(index).learned.bounds[1].radius = -1.0);
+    assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
+}
+
+#[test]
+fn codes_that_a_scan_could_stumble_over_are_refused() {
+    let e = error_of(|index| change!(fast(index).learned.blocks, |codes| codes[5] |= 0x80));
+    assert_inconsistent(&e, "CODES", "bin 0: a code in block 0");
+    let e = error_of(|index| change!(fast(index).learned.bin_blocks, |codes| codes[5] |= 0x80));
+    assert_inconsistent(&e, "CODES", "cell 0: a code in block 0");
+    for norm in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0] {
+        let e = error_of(|index| {
+            let learned = &mut fast(index).learned;
+            let (bytes, mut codes) = (learned.block_bytes(), learned.blocks.to_vec());
+            set_norm(&mut codes, bytes, 0, norm);
+            learned.blocks = codes.into();
+        });
+        assert_inconsistent(&e, "CODES", "is no norm for lane 0");
+    }
+    // The lanes behind the last point of a bin and the last bin of a cell.
+    for norm in [f32::NAN, 0.0, 1.0, f32::MAX, f32::NEG_INFINITY] {
+        let e = error_of(|index| {
+            let learned = &mut fast(index).learned;
+            let bins = 0..learned.bounds.len();
+            let bin = bins
+                .into_iter()
+                .find(|bin| !learned.positions(*bin).len().is_multiple_of(CODE_LANES));
+            let bin = bin.unwrap();
+            let lane = learned.bins[bin].block as usize * CODE_LANES + learned.positions(bin).len();
+            let (bytes, mut codes) = (learned.block_bytes(), learned.blocks.to_vec());
+            set_norm(&mut codes, bytes, lane, norm);
+            learned.blocks = codes.into();
+        });
+        assert_inconsistent(&e, "CODES", "is no norm for lane");
+        let e = error_of(|index| {
+            let learned = &mut fast(index).learned;
+            let lane = learned.bins_of(0).len();
+            assert!(!lane.is_multiple_of(CODE_LANES));
+            let (bytes, mut codes) = (learned.bin_block_bytes(), learned.bin_blocks.to_vec());
+            set_norm(&mut codes, bytes, lane, norm);
+            learned.bin_blocks = codes.into();
+        });
+        assert_inconsistent(&e, "CODES", "cell 0");
+    }
+}
+
+#[test]
+fn the_largest_numbers_that_are_accepted_can_be_searched() {
+    for code_bits in [8, 4] {
+        let mut index = tempered_sample(60, code_bits, Store::F32, 9);
+        let limit = sound::reach(9);
+        let body = fast(&mut index);
+        let signed = |count: usize, limit: f32| -> Vec<f32> {
+            let sign = |i: usize| if i.is_multiple_of(2) { limit } else { -limit };
+            (0..count).map(sign).collect()
+        };
+        body.model.means = signed(body.model.means.len(), limit).into();
+        body.model.axes = signed(body.model.axes.len(), 1.0).into();
+        body.learned.origins = signed(body.learned.origins.len(), limit);
+        body.learned.steps.fill(limit * sound::LARGEST_STEP);
+        body.learned.bin_steps.fill(limit * sound::LARGEST_STEP);
+        let index = Index::from_bytes(&index.to_bytes()).unwrap();
+        for query in [[0.0; 9], [1.0; 9], [-1e15; 9]] {
+            let search = Search::new(60).probes(3).bins(1.0).rerank(100);
+            let answer = index.search(&query, &search).unwrap();
+            let ids: std::collections::BTreeSet<u64> = answer.hits.iter().map(|h| h.id).collect();
+            assert_eq!(ids.len(), 60, "every point once");
+        }
+    }
+}
+
+#[test]
+fn arrays_of_the_wrong_length_are_refused() {
+    let e = length_error_of(|index| {
+        fast(index).model.residual.truncate(2);
+    });
+    assert_inconsistent(&e, "CELLS", "bytes");
+    let e = length_error_of(|index| change!(fast(index).model.axes, |v| v.truncate(20)));
+    assert_inconsistent(&e, "CELLS", "bytes");
+    let e = length_error_of(|index| fast(index).model.rank = 4);
+    assert_inconsistent(&e, "CELLS", "bytes");
+    let e = length_error_of(|index| fast(index).model.dim = usize::MAX);
+    assert_inconsistent(&e, "CELLS", "overflow");
+    let e = length_error_of(|index| fast(index).learned.width = 16);
+    assert_inconsistent(&e, "LEARNED", "bytes");
+    let e = length_error_of(|index| fast(index).learned.width = 1 << 40);
+    assert_inconsistent(&e, "LEARNED", "bytes");
+    let e = length_error_of(|index| fast(index).learned.width = usize::MAX);
+    assert_inconsistent(&e, "LEARNED", "overflow");
+    let e = length_error_of(|index| change!(fast(index).learned.blocks, |v| v.truncate(64)));
+    assert_inconsistent(&e, "CODES", "bytes");
+    let e = length_error_of(|index| index.ids.truncate(59));
+    assert_inconsistent(&e, "META", "VECTORS");
+}
+
+#[test]
+fn halves_that_are_not_finite_are_refused() {
+    let mut index = tempered_sample(30, 8, Store::F16, 3);
+    let Stored::F16(halves) = &index.vectors else {
+        panic!("not f16");
+    };
+    let mut halves = halves.to_vec();
+    halves[11] = f32_to_f16(1e6);
+    index.vectors = Stored::F16(halves.into());
+    let error = Index::from_bytes(&index.to_bytes()).unwrap_err();
+    assert_inconsistent(&error, "VECTORS", "value 11");
+    let directory = tempfile::tempdir().unwrap();
+    let error = index
+        .save(directory.path().join("x"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("half precision"), "{error}");
+}
+
+#[test]
+fn verify_finds_what_opening_leaves_out() {
+    let e = verify_error_of(|index| index.ids[3] = index.ids[17]);
+    assert_inconsistent(&e, "IDS", "given twice");
+    let e = verify_error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(4)[0] += 0.25);
+    assert_inconsistent(&e, "SPACE", "axes");
+    let e = verify_error_of(|index| {
+        change!(fast(index).model.axes, |v| v[1] =
+            if v[1] > 0.0 { -0.3 } else { 0.3 })
+    });
+    assert_inconsistent(&e, "CELLS", "cell 0: axes");
+    // Zero rows belong at the end.
+    let e = verify_error_of(|index| change!(fast(index).model.axes, |v| v[9..18].fill(0.0)));
+    assert_inconsistent(&e, "CELLS", "axes 1 and 1");
+    let e = verify_error_of(|index| fast(index).learned.origins[0] += 5.0);
+    assert_inconsistent(&e, "LEARNED", "axis 0 has the origin");
+    let e = verify_error_of(|index| change_vectors(index, |values| values[9 * 4] += 50.0));
+    assert_inconsistent(&e, "CODES", "position 4: its norm");
+    let e = verify_error_of(|index| change!(fast(index).learned.blocks, |codes| codes[4] ^= 0x10));
+    assert_inconsistent(&e, "CODES", "along axis 0 is not coded");
+    let e = verify_error_of(|index| fast(index).learned.steps[0] *= 3.0);
+    assert_inconsistent(&e, "CODES", "is not coded");
+    let e = verify_error_of(|index| {
+        let learned = &mut fast(index).learned;
+        let (bytes, mut codes) = (learned.bin_block_bytes(), learned.bin_blocks.to_vec());
+        set_norm(&mut codes, bytes, 0, 1e6);
+        learned.bin_blocks = codes.into();
+    });
+    assert_inconsistent(&e, "CODES", "centre of its bin");
+    let e = verify_error_of(|index| fast(index).learned.bounds[2].radius = 0.0);
+    assert_inconsistent(&e, "LEARNED", "from the centre");
+    let e = verify_error_of(|index| {
+        let bounds = &mut fast(index).learned.bounds[1];
+        (bounds.low, bounds.high) = (bounds.high * 2.0 + 9.0, bounds.high * 3.0 + 9.0);
+    });
+    assert_inconsistent(&e, "LEARNED", "from the frame");
+}

@@ -1,0 +1,241 @@
+//! What the default preset promises: recall as asked, the same answers one by one and in batches, clear errors.
+
+use garlic_ann::config::Store;
+use garlic_ann::{Config, Error, Index, Preset, Rows, Search};
+use garlic_linalg::{random_stream, uniform_unit};
+
+/// Points near a curved sheet of few dimensions in `dim`, with noise: clustered and anisotropic, as data are.
+fn sheet(n: usize, dim: usize, seed: u64) -> Vec<f32> {
+    let mut rng = random_stream(seed, 3);
+    let mut mix = random_stream(11, 3);
+    let waves: Vec<[f32; 4]> = (0..dim)
+        .map(|_| std::array::from_fn(|_| 2.0 * uniform_unit(&mut mix) as f32 - 1.0))
+        .collect();
+    (0..n)
+        .flat_map(|_| {
+            let t: [f32; 4] = std::array::from_fn(|_| uniform_unit(&mut rng) as f32 * 3.0);
+            waves
+                .iter()
+                .map(|w| {
+                    let phase: f32 = w.iter().zip(&t).map(|(a, b)| a * b).sum();
+                    20.0 * phase.sin() + uniform_unit(&mut rng) as f32
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn recall(index: &Index, data: Rows<'_>, queries: Rows<'_>, search: &Search, k: usize) -> f64 {
+    let mut found = 0;
+    for query in queries.iter() {
+        let mut truth: Vec<f32> = data
+            .iter()
+            .map(|row| garlic_simd::l2_squared(query, row).sqrt())
+            .collect();
+        truth.select_nth_unstable_by(k - 1, f32::total_cmp);
+        let radius = truth[k - 1] * (1.0 + 1e-6);
+        let hits = index.search(query, search).unwrap().hits;
+        assert_eq!(hits.len(), k);
+        found += hits.iter().filter(|h| h.distance <= radius).count();
+    }
+    found as f64 / (queries.len() * k) as f64
+}
+
+#[test]
+fn recall_is_what_was_asked_for_on_new_queries() {
+    let (n, dim) = (6000, 24);
+    let data = sheet(n + 400, dim, 1);
+    let rows = Rows::new(&data, dim).unwrap();
+    let (base, queries) = (rows.slice(0..n), rows.slice(n..n + 400));
+    let index = Index::builder().seed(3).build(base).unwrap();
+    let mut last = 0.0;
+    for k in [1, 10] {
+        for target in [0.8, 0.95, 0.99] {
+            let got = recall(&index, base, queries, &Search::new(k).recall(target), k);
+            assert!(got >= target - 0.03, "k {k}: asked for {target}, got {got}");
+        }
+        // Without a word the index aims at .95.
+        last = recall(&index, base, queries, &Search::new(k), k);
+    }
+    assert!(last >= 0.92, "{last}");
+    let cheap = index
+        .search_batch(queries, &Search::new(10).recall(0.8))
+        .unwrap();
+    let dear = index
+        .search_batch(queries, &Search::new(10).recall(0.99))
+        .unwrap();
+    let work = |answers: &[garlic_ann::Answer]| -> f64 {
+        answers
+            .iter()
+            .map(|a| a.work.distance_equivalents(dim))
+            .sum()
+    };
+    assert!(work(&cheap) < work(&dear), "more recall takes more work");
+    assert!(
+        work(&dear) < 0.8 * (n * 400) as f64,
+        "and less than brute force"
+    );
+}
+
+#[test]
+fn batches_and_single_queries_give_the_same_answers() {
+    let data = sheet(3000, 20, 2);
+    let rows = Rows::new(&data, 20).unwrap();
+    for code_bits in [8, 4] {
+        let config = Config {
+            code_bits,
+            cells: 20,
+            ..Config::default()
+        };
+        let index = Index::builder().config(config).build(rows).unwrap();
+        for search in [
+            Search::new(5),
+            Search::new(3).probes(4).bins(0.1).rerank(20),
+            Search::new(2).exact(true),
+        ] {
+            let queries = rows.slice(0..333);
+            let one = index.search_batch(queries, &search).unwrap();
+            let three = index
+                .search_batch(queries, &search.clone().threads(3))
+                .unwrap();
+            assert_eq!(one, three);
+            for (query, answer) in queries.iter().zip(&one) {
+                assert_eq!(index.search(query, &search).unwrap(), *answer);
+            }
+        }
+    }
+}
+
+#[test]
+fn same_seed_same_bytes_for_any_number_of_threads() {
+    let data = sheet(3000, 20, 4);
+    let rows = Rows::new(&data, 20).unwrap();
+    let bytes = |threads: usize, seed: u64| {
+        let builder = Index::builder().seed(seed).threads(threads);
+        builder.build(rows).unwrap().to_bytes()
+    };
+    let one = bytes(1, 7);
+    assert!(one == bytes(2, 7) && one == bytes(5, 7));
+    assert!(one != bytes(1, 8), "another seed gives another index");
+}
+
+#[test]
+fn explicit_parameters_are_done_in_full() {
+    let data = sheet(2000, 12, 5);
+    let rows = Rows::new(&data, 12).unwrap();
+    let config = Config {
+        cells: 10,
+        bin_size: 10,
+        ..Config::default()
+    };
+    let index = Index::builder().config(config).build(rows).unwrap();
+    let query = rows.row(17);
+    let answer = index
+        .search(query, &Search::new(4).probes(3).bins(1.0).rerank(50))
+        .unwrap();
+    assert_eq!(answer.work.cells_projected, 3);
+    assert_eq!(answer.work.candidates, 50);
+    let cells = index.route(query, 3).unwrap();
+    let tempered = index.tempered().unwrap();
+    let points: usize = cells.iter().map(|c| tempered.cell_len(*c as usize)).sum();
+    assert_eq!(
+        answer.work.codes, points as u64,
+        "every point of the visited cells"
+    );
+    assert_eq!(answer.hits[0].id, 17);
+    let fewer = index
+        .search(query, &Search::new(4).probes(3).bins(0.2).rerank(50))
+        .unwrap();
+    assert!(fewer.work.codes < answer.work.codes);
+}
+
+#[test]
+fn vectors_are_stored_as_asked() {
+    let whole: Vec<f32> = sheet(800, 9, 6)
+        .iter()
+        .map(|v| (v.abs() * 4.0).round().min(255.0))
+        .collect();
+    let rows = Rows::new(&whole, 9).unwrap();
+    let build = |store, rows: Rows<'_>| {
+        let config = Config {
+            store,
+            ..Config::default()
+        };
+        Index::builder().config(config).build(rows)
+    };
+    let auto = build(Store::Auto, rows).unwrap();
+    assert_eq!(auto.stored_as(), "u8", "whole numbers are kept as bytes");
+    let floats = build(Store::F32, rows).unwrap();
+    assert_eq!(floats.stored_as(), "f32");
+    let mut shifted = rows.row(5).to_vec();
+    shifted[0] += 0.25;
+    for query in [rows.row(5), &shifted] {
+        let search = Search::new(7).exact(true);
+        let a = auto.search(query, &search).unwrap();
+        let b = floats.search(query, &search).unwrap();
+        assert_eq!(a.hits, b.hits, "bytes give the same distances");
+    }
+    let half = build(Store::F16, rows).unwrap();
+    assert_eq!(half.stored_as(), "f16");
+    assert!(half.memory().vectors == 2 * auto.memory().vectors);
+
+    let odd = sheet(300, 9, 7);
+    let rows = Rows::new(&odd, 9).unwrap();
+    assert_eq!(build(Store::Auto, rows).unwrap().stored_as(), "f32");
+    match build(Store::U8, rows) {
+        Err(Error::Config { key, message }) => {
+            assert_eq!(key, "store");
+            assert!(message.contains("vector 0"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bad_parameters_are_refused() {
+    let data = sheet(300, 6, 8);
+    let rows = Rows::new(&data, 6).unwrap();
+    let index = Index::builder().build(rows).unwrap();
+    let name = |search: Search| match index.search(rows.row(0), &search) {
+        Err(Error::SearchParameter { name, .. }) => name,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(name(Search::new(1).recall(0.0)), "recall");
+    assert_eq!(name(Search::new(1).recall(1.0)), "recall");
+    assert_eq!(name(Search::new(1).recall(f64::NAN)), "recall");
+    assert_eq!(name(Search::new(1).rerank(0)), "rerank");
+    assert_eq!(name(Search::new(1).bins(1.5)), "bins");
+    assert_eq!(name(Search::new(0)), "k");
+
+    let config = Config {
+        initial_cells: 3,
+        epochs: 1,
+        ..Config::preset(Preset::Paper)
+    };
+    let index = Index::builder().config(config).build(rows).unwrap();
+    for search in [Search::new(1).recall(0.9), Search::new(1).rerank(5)] {
+        match index.search(rows.row(0), &search) {
+            Err(Error::SearchParameter { rule, .. }) => assert!(rule.contains("published")),
+            other => panic!("{other:?}"),
+        }
+    }
+    let exact = index
+        .search(rows.row(9), &Search::new(2).exact(true))
+        .unwrap();
+    assert!(exact.exact && exact.hits[0].id == 9);
+}
+
+#[test]
+fn an_index_without_calibration_still_searches() {
+    let data = sheet(1500, 10, 9);
+    let rows = Rows::new(&data, 10).unwrap();
+    let config = Config {
+        calibration_queries: 0,
+        ..Config::default()
+    };
+    let index = Index::builder().config(config).build(rows).unwrap();
+    assert!(index.tempered().unwrap().calibration().settings.is_empty());
+    let answer = index.search(rows.row(3), &Search::new(5)).unwrap();
+    assert_eq!(answer.hits[0].id, 3);
+    assert_eq!(answer.hits.len(), 5);
+}
