@@ -7,7 +7,7 @@ use crate::commands::{build, config, datasets, demo, eval, inspect, search, veri
 /// Nearest-neighbour search over learned anisotropic Gaussian cells.
 ///
 /// `build` learns cells from a set of vectors and writes one index file, which contains the vectors; `search`
-/// and `eval` ask it; `inspect` and `verify` look at it.
+/// and `eval` ask it, for the recall that --recall names; `inspect` and `verify` look at it.
 #[derive(Debug, Parser)]
 #[command(
     name = "garlic",
@@ -27,8 +27,9 @@ const HELP: &str = "\
 Examples:
   garlic demo                                                      a tour on synthetic data
   garlic build fashion-mnist-784-euclidean -o fm.garlic --seed 1   build an index
-  garlic eval fm.garlic fashion-mnist-784-euclidean --sweep        recall against work
+  garlic eval fm.garlic fashion-mnist-784-euclidean --recall .9,.95,.99   what recalls cost
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          look up neighbours
+  garlic search fm.garlic queries.npy -k 10 -o hits.ivecs --exact  all of them, certainly
 
 Data:
   .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked
@@ -59,6 +60,17 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(v) if v > 0.0 && v <= 1.0 => Ok(v),
         _ => Err("must be a number above 0 and at most 1".into()),
+    }
+}
+
+/// Reads a recall to aim at, in (0, 1).
+pub(crate) fn recall(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v > 0.0 && v < 1.0 => Ok(v),
+        _ => Err(
+            "must be a number above 0 and below 1; to find all true neighbours search with --exact"
+                .into(),
+        ),
     }
 }
 
@@ -108,6 +120,12 @@ mod tests {
             ["0", "1.5", "-1", "nan", "x"]
                 .iter()
                 .all(|t| share(t).is_err())
+        );
+        assert_eq!(recall(".95"), Ok(0.95));
+        assert!(
+            ["0", "1", "1.5", "-0.5", "nan", "95 %"]
+                .iter()
+                .all(|t| recall(t).unwrap_err().contains("--exact"))
         );
         assert_eq!(positive("3"), Ok(3));
         assert!(["0", "-1", "1.5", ""].iter().all(|t| positive(t).is_err()));

@@ -18,6 +18,7 @@ mod progress;
 mod spectrum;
 mod system;
 mod table;
+mod tempered;
 
 use std::process::ExitCode;
 

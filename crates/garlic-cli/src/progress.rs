@@ -146,6 +146,11 @@ fn name(stage: Stage) -> &'static str {
         Stage::Train => "training",
         Stage::Assign => "assigning",
         Stage::Bins => "binning",
+        #[allow(
+            unreachable_patterns,
+            reason = "what comes after the bins is measuring"
+        )]
+        Stage::Calibrate => "calibrating",
     }
 }
 

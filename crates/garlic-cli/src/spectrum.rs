@@ -15,11 +15,7 @@ impl Spectrum {
 
     /// Participation ratio: d when all eigenvalues are equal, 1 when one outweighs the rest.
     pub(crate) fn effective_dimension(&self) -> f64 {
-        let (sum, squares) = self
-            .0
-            .iter()
-            .fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
-        sum * sum / squares
+        participation(&self.0)
     }
 
     /// Largest variance.
@@ -30,6 +26,20 @@ impl Spectrum {
     /// Smallest variance.
     pub(crate) fn smallest(&self) -> f64 {
         self.0.last().copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Participation ratio of some variances: their number when all are equal, 1 when one outweighs the rest, 0 when
+/// there is none.
+pub(crate) fn participation<T: Copy + Into<f64>>(variances: &[T]) -> f64 {
+    let (sum, squares) = variances.iter().fold((0.0, 0.0), |(s, q), v| {
+        let v: f64 = (*v).into();
+        (s + v, q + v * v)
+    });
+    if squares > 0.0 {
+        sum * sum / squares
+    } else {
+        0.0
     }
 }
 
@@ -97,5 +107,7 @@ mod tests {
         assert_eq!((s.largest(), s.smallest(), s.anisotropy()), (9.0, 1.0, 9.0));
         let s = &sample(&model(Covariance::Isotropic, vec![0.5], 5), 1)[0];
         assert_eq!((s.anisotropy(), s.effective_dimension()), (1.0, 5.0));
+        assert_eq!(participation(&[2.0_f32, 2.0, 0.0]), 2.0);
+        assert_eq!(participation::<f32>(&[0.0]), 0.0);
     }
 }

@@ -103,6 +103,8 @@ fn later_parameters_win() {
         "x",
         "--config",
         "my.toml",
+        "--preset",
+        "paper",
         "--set",
         "epochs=3",
         "--seed",
@@ -136,7 +138,14 @@ fn wrong_parameters_are_wrong_usage() {
     run(&["--set", "tau=-1"]).expect_error(2, &["tau", "above 0"]);
     run(&["--set", "init=best"]).expect_error(2, &["init"]);
     run(&["--set", "tau"]).expect_error(2, &["KEY=VALUE"]);
-    run(&["--preset", "best"]).expect_error(2, &["best", "paper"]);
+    run(&["--preset", "best"]).expect_error(2, &["best", "default", "paper"]);
+    for recall in ["0", "1", "1.5", "-0.1", "nan", "high"] {
+        run(&[&format!("--recall={recall}")]).expect_error(2, &["--recall", "--exact"]);
+    }
+    run(&["--set", "recall=1"]).expect_error(2, &["recall", "below 1"]);
+    run(&["--preset", "paper", "--recall", "0.9"]).expect_error(2, &["--recall", "default"]);
+    run(&["--history", "h.json"]).expect_error(2, &["--history", "--preset paper"]);
+    run(&["--train-fraction", "0.5"]).expect_error(2, &["--train-fraction", "paper"]);
     run(&["--train-fraction", "0"]).expect_error(2, &["--train-fraction"]);
     run(&["--threads", "0"]).expect_error(2, &["--threads"]);
     run(&["--epochs", "3"]).expect_error(2, &["--epochs"]);
@@ -178,7 +187,14 @@ fn bad_data_is_named() {
 fn outputs_are_checked_before_the_build() {
     let lab = Lab::new();
     // Training that would take hours: the error must come first.
-    let long = ["--set", "epochs=100000000", "--set", "early_stop=false"];
+    let long = [
+        "--preset",
+        "paper",
+        "--set",
+        "epochs=100000000",
+        "--set",
+        "early_stop=false",
+    ];
     let build =
         |more: &[&str]| lab.run(&[&["build", "points.npy", "--quiet"], &long[..], more].concat());
     build(&["-o", "missing/x"]).expect_error(1, &["missing", "does not exist"]);
@@ -265,6 +281,8 @@ fn an_interrupt_cancels_and_leaves_nothing() {
         "points.npy",
         "-o",
         "x",
+        "--preset",
+        "paper",
         "--set",
         "epochs=100000000",
         "--set",

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DIM, Lab, POINTS, assert_keys, command, finish};
+use common::{DIM, Lab, MANY, POINTS, WIDE, assert_keys, command, finish};
 
 #[test]
 fn inspect_describes_the_index() {
@@ -56,6 +56,65 @@ fn inspect_describes_the_index() {
         "memory",
         "total",
         "epochs=4",
+    ] {
+        assert!(text.contains(word), "no `{word}` in\n{text}");
+    }
+}
+
+#[test]
+fn inspect_describes_tempered_cells() {
+    let lab = Lab::with_default_index();
+    let about = &lab
+        .run(&["inspect", "many.garlic", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_keys(
+        about,
+        &[
+            "cells",
+            "sizes.median",
+            "largest_share",
+            "bins",
+            "points_per_bin",
+            "space_dim",
+            "axes",
+            "code_bits",
+            "stored_as",
+            "beyond_vectors.share",
+            "effective_axes.median",
+            "variance_kept.min",
+            "memory.codes",
+            "calibration.settings",
+            "recall",
+            "config.bin_size",
+        ],
+    );
+    assert_eq!(
+        (&about["preset"], &about["points"]),
+        (&"default".into(), &MANY.into())
+    );
+    // Every point is in one cell.
+    let cells = about["cells"].as_f64().unwrap();
+    let mean = about["sizes"]["mean"].as_f64().unwrap();
+    assert!((mean * cells - MANY as f64).abs() < 1e-6);
+    let memory = &about["memory"];
+    let beyond = memory["total"].as_u64().unwrap() - memory["vectors"].as_u64().unwrap();
+    assert_eq!(about["beyond_vectors"]["bytes"], beyond);
+    let share = about["beyond_vectors"]["share"].as_f64().unwrap();
+    assert!((share - beyond as f64 / (4 * MANY * WIDE) as f64).abs() < 1e-12);
+
+    let text = lab.run(&["inspect", "many.garlic"]).expect(0).stdout;
+    for word in [
+        "cell sizes",
+        "a cell",
+        "points each",
+        "axes each",
+        "beyond vectors",
+        "variance kept",
+        "preset default",
+        "what a recall takes",
+        "rerank",
+        "total",
     ] {
         assert!(text.contains(word), "no `{word}` in\n{text}");
     }
@@ -154,18 +213,28 @@ fn the_printed_configuration_builds() {
         text.contains("# ") && text.contains("\ntau = 3.0\n"),
         "{text}"
     );
-    std::fs::write(lab.path("all.toml"), &text).unwrap();
-    let summary = &lab
-        .build(&["--config", "all.toml", "--json"])
-        .expect(0)
-        .json()[0];
-    assert_eq!(
-        summary["overrides"].as_object().unwrap().len(),
-        3,
-        "{summary}"
-    );
+    assert!(text.contains("\n# --- Default preset\n"), "{text}");
+    for line in ["model = \"tempered\"", "recall = 0.95", "code_bits = 8"] {
+        assert!(
+            text.contains(&format!("\n{line}\n")),
+            "no `{line}` in\n{text}"
+        );
+    }
+    let paper = lab.run(&["config", "--preset", "paper"]).expect(0).stdout;
+    assert!(paper.contains("\nmodel = \"gaussians\"\n"), "{paper}");
+    // The file decides about the cells; only the quick flags differ from its preset.
+    for (name, text) in [("default", text), ("paper", paper)] {
+        std::fs::write(lab.path("all.toml"), &text).unwrap();
+        let summary = &lab
+            .build(&["--config", "all.toml", "--json"])
+            .expect(0)
+            .json()[0];
+        assert_eq!(summary["preset"], name);
+        let overrides = summary["overrides"].as_object().unwrap();
+        assert_eq!(overrides.len(), 3, "{summary}");
+    }
     lab.run(&["config", "--preset", "none"])
-        .expect_error(2, &["none", "paper"]);
+        .expect_error(2, &["none", "default", "paper"]);
 }
 
 #[test]

@@ -112,6 +112,8 @@ fn the_demo_prints_tables_and_writes_a_report() {
     let ran = lab.run(&small).expect(0);
     for part in [
         "Recall@1 at equal candidates",
+        "garlic default",
+        "garlic paper",
         "k-means",
         "brute force",
         "needles",

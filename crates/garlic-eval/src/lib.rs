@@ -37,5 +37,5 @@ mod truth;
 pub use error::{Error, Result};
 pub use evaluate::{Options, Row, evaluate};
 pub use sweep::{Grid, mark_fronts, pareto, recall_at_budget, sweep};
-pub use target::{GARLIC, Params, Target, Worker};
+pub use target::{GARLIC_DEFAULT, GARLIC_PAPER, Params, TARGETS, Target, Worker};
 pub use truth::Truth;

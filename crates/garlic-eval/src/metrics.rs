@@ -44,7 +44,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// Where the work of an average query went. The first five are in distance equivalents and add up to
+/// Where the work of an average query went. The first six are in distance equivalents and add up to
 /// [`Row::distance_equivalents`](crate::Row::distance_equivalents).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WorkMeans {
@@ -56,12 +56,16 @@ pub struct WorkMeans {
     pub projection: f64,
     /// Ordering bins.
     pub ordering: f64,
+    /// Estimating distances from codes.
+    pub code: f64,
     /// Exact distances.
     pub exact: f64,
     /// Number of cells projected into.
     pub cells_projected: f64,
     /// Number of bins ordered.
     pub bins_ordered: f64,
+    /// Number of points whose distance was estimated from their code.
+    pub codes: f64,
 }
 
 impl WorkMeans {
@@ -74,9 +78,11 @@ impl WorkMeans {
             routing: equivalents(sum.routing_madds),
             projection: equivalents(sum.projection_madds),
             ordering: equivalents(sum.ordering_madds),
+            code: equivalents(sum.code_madds),
             exact: equivalents(sum.exact_madds),
             cells_projected: sum.cells_projected as f64 / queries,
             bins_ordered: sum.bins_ordered as f64 / queries,
+            codes: sum.codes as f64 / queries,
         }
     }
 }
@@ -153,12 +159,14 @@ mod tests {
             routing_madds: 16,
             projection_madds: 24,
             ordering_madds: 4,
+            codes: 6,
+            code_madds: 48,
             exact_madds: 80,
             ..Work::default()
         };
         let m = WorkMeans::new(&sum, 2, 8);
-        let parts = m.rotation + m.routing + m.projection + m.ordering + m.exact;
+        let parts = m.rotation + m.routing + m.projection + m.ordering + m.code + m.exact;
         assert!((parts - sum.distance_equivalents(8) / 2.0).abs() < 1e-12);
-        assert_eq!(m.exact, 5.0);
+        assert_eq!((m.exact, m.code, m.codes), (5.0, 3.0, 3.0));
     }
 }

@@ -9,13 +9,15 @@ use crate::evaluate::{Options, Row, check, evaluate};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
 
-/// The settings of a sweep: every number of probes with every share of bins.
+/// The settings of a sweep: every number of probes with every share of bins and every number of exact distances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     /// Numbers of cells to visit.
     pub probes: Vec<usize>,
     /// Shares of bins to scan; ignored by methods without bins.
     pub bins: Vec<f64>,
+    /// Numbers of exact distances; ignored by methods without codes. None leaves it to the method.
+    pub rerank: Vec<usize>,
 }
 
 impl Default for Grid {
@@ -23,12 +25,27 @@ impl Default for Grid {
         Self {
             probes: vec![1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32],
             bins: vec![0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.7, 1.0],
+            rerank: Vec::new(),
         }
     }
 }
 
 impl Grid {
-    /// The settings for `target`, ordered by probes, then bins.
+    /// The grid that suits `target` in a search for `k` neighbours.
+    pub fn of(target: &dyn Target, k: usize) -> Self {
+        if !target.has_rerank() {
+            return Self::default();
+        }
+        let probes = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64];
+        Self {
+            // The last one visits all cells where there are fewer than 64.
+            probes: probes.map(|p: usize| p.min(target.cells().max(1))).into(),
+            bins: vec![0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0],
+            rerank: [1, 2, 4, 8, 16, 32].map(|times| times * k).into(),
+        }
+    }
+
+    /// The settings for `target`, ordered by probes, then bins, then exact distances.
     ///
     /// More probes than cells mean all cells, so only the smallest such number is kept.
     pub fn settings(&self, target: &dyn Target, k: usize) -> Vec<Params> {
@@ -48,10 +65,25 @@ impl Grid {
             false => vec![None],
             true => bins.into_iter().map(Some).collect(),
         };
-        probes
-            .iter()
-            .flat_map(|&probes| bins.iter().map(move |&bins| Params { k, probes, bins }))
-            .collect()
+        let mut rerank = self.rerank.clone();
+        rerank.sort_unstable();
+        rerank.dedup();
+        let rerank: Vec<Option<usize>> = match target.has_rerank() && !rerank.is_empty() {
+            false => vec![None],
+            true => rerank.into_iter().map(Some).collect(),
+        };
+        let mut settings = Vec::with_capacity(probes.len() * bins.len() * rerank.len());
+        for &probes in &probes {
+            for &bins in &bins {
+                settings.extend(rerank.iter().map(|&rerank| Params {
+                    probes,
+                    bins,
+                    rerank,
+                    ..Params::new(k)
+                }));
+            }
+        }
+        settings
     }
 }
 
@@ -59,6 +91,9 @@ impl Grid {
 ///
 /// Where the method can answer many settings at once, recall and work of all queries are taken that way and
 /// only [`Options::timed`] queries are run setting by setting, for the clock. The figures are the same.
+///
+/// A method with codes has too many settings for that: all of them are measured on the first [`Options::timed`]
+/// queries, and those on a front again on all queries; [`Row::queries`] tells which. Only the latter are marked.
 pub fn sweep(
     target: &dyn Target,
     queries: Rows<'_>,
@@ -77,6 +112,9 @@ pub fn sweep(
         });
     }
     check(target, queries, truth, &settings[0], options)?;
+    if target.has_rerank() {
+        return sweep_codes(target, queries, truth, &settings, options, progress);
+    }
     let shared = if queries.len() > options.timed && settings.len() > 1 {
         shared::figures(target, queries, truth, &settings, options.threads)?
     } else {
@@ -101,11 +139,56 @@ pub fn sweep(
     Ok(rows)
 }
 
+/// All settings on a few queries, those on a front on all queries.
+fn sweep_codes(
+    target: &dyn Target,
+    queries: Rows<'_>,
+    truth: &Truth,
+    settings: &[Params],
+    options: &Options,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<Row>> {
+    // What a setting has to reach is k-recall@k: recall@1 is perfect long before.
+    let gain = |r: &Row| r.recall_at_k.unwrap_or(r.recall_at_1);
+    let few: Vec<u32> = (0..queries.len().min(options.timed.max(1)) as u32).collect();
+    let (few_queries, few_truth) = (queries.slice(0..few.len()), truth.select(&few));
+    let once = Options {
+        repeat: 1,
+        batch: false,
+        ..*options
+    };
+    let mut rows = Vec::with_capacity(settings.len());
+    for (i, params) in settings.iter().enumerate() {
+        rows.push(evaluate(target, few_queries, &few_truth, params, &once)?);
+        progress(i + 1, settings.len());
+    }
+    mark(&mut rows, gain);
+    let again: Vec<usize> = (0..rows.len())
+        .filter(|&i| rows[i].front || rows[i].front_work)
+        .collect();
+    let total = settings.len() + again.len();
+    let mut front = Vec::with_capacity(again.len());
+    for (done, &i) in again.iter().enumerate() {
+        front.push(evaluate(target, queries, truth, &settings[i], options)?);
+        progress(settings.len() + done + 1, total);
+    }
+    // More queries can change who beats whom; only rows of the same queries are compared.
+    mark(&mut front, gain);
+    for (i, row) in again.into_iter().zip(front) {
+        rows[i] = row;
+    }
+    Ok(rows)
+}
+
 /// Marks the rows that no other row beats: at most as much cost and at least as much recall@1, one of them
 /// strictly better. `front` counts candidates, `front_work` distance equivalents.
 pub fn mark_fronts(rows: &mut [Row]) {
+    mark(rows, |r| r.recall_at_1);
+}
+
+fn mark(rows: &mut [Row], gain: fn(&Row) -> f64) {
     let by = |cost: fn(&Row) -> f64, rows: &[Row]| {
-        let points: Vec<(f64, f64)> = rows.iter().map(|r| (cost(r), r.recall_at_1)).collect();
+        let points: Vec<(f64, f64)> = rows.iter().map(|r| (cost(r), gain(r))).collect();
         pareto(&points)
     };
     let candidates = by(|r| r.candidates, rows);

@@ -6,21 +6,56 @@ use serde::Serialize;
 
 use crate::error::Result;
 
-/// One setting of a search.
+/// Recall targets from easy to hard: those that curves of the default preset are drawn through.
+pub const TARGETS: [f64; 8] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995];
+
+/// One setting of a search; what is null is left to the method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Params {
     /// Neighbours asked for.
     pub k: usize,
+    /// Share of the true neighbours to aim at.
+    pub recall: Option<f64>,
     /// Cells visited (k_G); null for a method without cells.
     pub probes: Option<usize>,
-    /// Share of each cell's occupied bins scanned (rho); null for a method without bins.
+    /// Share of the visited cells' bins scanned (rho); null for a method without bins.
     pub bins: Option<f64>,
+    /// Exact distances, the best by their codes; null for a method without codes.
+    pub rerank: Option<usize>,
+    /// All true neighbours, proved.
+    pub exact: bool,
 }
 
 impl Params {
+    /// `k` neighbours; everything else is left to the method.
+    pub fn new(k: usize) -> Self {
+        Self {
+            k,
+            recall: None,
+            probes: None,
+            bins: None,
+            rerank: None,
+            exact: false,
+        }
+    }
+
+    /// The same setting with a share of the true neighbours to aim at.
+    pub fn recall(self, target: f64) -> Self {
+        Self {
+            recall: Some(target),
+            ..self
+        }
+    }
+
     /// The setting as a search of the library.
     pub fn search(&self) -> Search {
-        let mut search = Search::new(self.k);
+        let mut search = Search::new(self.k).exact(self.exact);
+        if let Some(recall) = self.recall {
+            search = search.recall(recall);
+        }
+        if let Some(rerank) = self.rerank {
+            search = search.rerank(rerank);
+        }
         if let Some(probes) = self.probes {
             search = search.probes(probes);
         }
@@ -30,14 +65,24 @@ impl Params {
         search
     }
 
-    /// The setting in words, such as `probes 5, bins 0.30`.
+    /// The setting in words, such as `recall 0.95` or `probes 8, bins 0.02, rerank 40`.
     pub fn label(&self) -> String {
-        match (self.probes, self.bins) {
-            (Some(probes), Some(bins)) => format!("probes {probes}, bins {bins:.2}"),
-            (Some(probes), None) => format!("probes {probes}"),
-            (None, Some(bins)) => format!("bins {bins:.2}"),
-            (None, None) => "all points".to_owned(),
+        if self.exact {
+            return "exact".to_owned();
         }
+        let parts: Vec<String> = [
+            self.recall.map(|r| format!("recall {r}")),
+            self.probes.map(|p| format!("probes {p}")),
+            self.bins.map(|b| format!("bins {b}")),
+            self.rerank.map(|n| format!("rerank {n}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() {
+            return "all points".to_owned();
+        }
+        parts.join(", ")
     }
 }
 
@@ -75,6 +120,10 @@ pub trait Target: Sync {
     fn cells(&self) -> usize;
     /// Whether a share of bins is one of its parameters.
     fn has_bins(&self) -> bool;
+    /// Whether the number of exact distances is one of its parameters.
+    fn has_rerank(&self) -> bool {
+        false
+    }
     /// A searcher for one thread.
     fn worker(&self) -> Box<dyn Worker + '_>;
     /// Answers all queries together on `threads` threads; `None` when the method has no batch search.
@@ -86,8 +135,11 @@ pub trait Target: Sync {
     ) -> Option<Result<Vec<Answer>>>;
 }
 
-/// Name of this project's method in tables, plots and JSON.
-pub const GARLIC: &str = "garlic";
+/// Name of the default preset in tables, plots and JSON.
+pub const GARLIC_DEFAULT: &str = "garlic default";
+
+/// Name of the published method in tables, plots and JSON.
+pub const GARLIC_PAPER: &str = "garlic paper";
 
 struct IndexWorker<'a>(garlic_ann::search::Searcher<'a>);
 
@@ -113,7 +165,11 @@ impl Worker for IndexWorker<'_> {
 
 impl Target for Index {
     fn method(&self) -> &'static str {
-        GARLIC
+        if self.tempered().is_some() {
+            GARLIC_DEFAULT
+        } else {
+            GARLIC_PAPER
+        }
     }
 
     fn len(&self) -> usize {
@@ -132,6 +188,10 @@ impl Target for Index {
         true
     }
 
+    fn has_rerank(&self) -> bool {
+        self.tempered().is_some()
+    }
+
     fn worker(&self) -> Box<dyn Worker + '_> {
         Box::new(IndexWorker(self.searcher()))
     }
@@ -144,5 +204,40 @@ impl Target for Index {
     ) -> Option<Result<Vec<Answer>>> {
         let search = params.search().threads(threads);
         Some(Index::search_batch(self, queries, &search).map_err(Into::into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_in_words_and_as_a_search() {
+        let none = Params::new(10);
+        let given = Params {
+            probes: Some(8),
+            bins: Some(0.02),
+            rerank: Some(40),
+            ..none
+        };
+        let exact = Params {
+            exact: true,
+            ..none
+        };
+        assert_eq!(none.label(), "all points");
+        assert_eq!(none.recall(0.95).label(), "recall 0.95");
+        assert_eq!(given.label(), "probes 8, bins 0.02, rerank 40");
+        assert_eq!(exact.label(), "exact");
+        let mixed = Params {
+            rerank: Some(40),
+            ..none.recall(0.9)
+        };
+        assert_eq!(mixed.label(), "recall 0.9, rerank 40");
+
+        assert_eq!(none.search(), Search::new(10));
+        assert_eq!(none.recall(0.9).search(), Search::new(10).recall(0.9));
+        let wanted = Search::new(10).probes(8).bins(0.02).rerank(40);
+        assert_eq!(given.search(), wanted);
+        assert_eq!(exact.search(), Search::new(10).exact(true));
     }
 }

@@ -19,9 +19,8 @@ fn data() -> Synthetic {
 
 fn all(k: usize, probes: Option<usize>) -> Params {
     Params {
-        k,
         probes,
-        bins: None,
+        ..Params::new(k)
     }
 }
 
@@ -245,6 +244,7 @@ fn mistakes_are_errors() {
     let nothing = Grid {
         probes: vec![],
         bins: vec![],
+        rerank: vec![],
     };
     let index = KmeansIndex::build(base, &KmeansOptions::new(4, 1)).unwrap();
     assert!(sweep(&index, queries, &truth, 1, &nothing, &how, &mut |_, _| {}).is_err());

@@ -6,7 +6,7 @@ use garlic_ann::{Index, Preset};
 use garlic_eval::demo::{self, DemoOptions, DemoStage};
 use garlic_eval::report::{Pictured, index_report};
 use garlic_eval::synthetic::{SyntheticOptions, synthetic};
-use garlic_eval::{Grid, Options, Truth, sweep};
+use garlic_eval::{Grid, Options, Params, Row, Target as _, Truth, evaluate, sweep};
 use garlic_linalg::Rows;
 
 #[test]
@@ -35,6 +35,7 @@ fn a_sweep_over_an_index() {
     let grid = Grid {
         probes: vec![1, 4, index.cells(), index.cells() + 1],
         bins: vec![0.3, 1.0],
+        rerank: vec![],
     };
     let how = Options {
         threads: 2,
@@ -65,7 +66,7 @@ fn a_sweep_over_an_index() {
     assert_eq!(exhaustive.candidates, 2000.0);
     for row in &rows {
         let w = &row.work;
-        let parts = w.rotation + w.routing + w.projection + w.ordering + w.exact;
+        let parts = w.rotation + w.routing + w.projection + w.ordering + w.code + w.exact;
         assert!(
             (parts - row.distance_equivalents).abs() < 1e-6 * parts,
             "{row:?}"
@@ -87,6 +88,114 @@ fn a_sweep_over_an_index() {
     assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
     assert!(html.matches("<svg").count() >= 7);
     assert!(!html.contains("NaN") && !html.contains("<script") && !html.contains("src="));
+}
+
+#[test]
+fn a_sweep_over_the_default_preset_measures_its_front_on_all_queries() {
+    let options = SyntheticOptions {
+        points: 4000,
+        queries: 60,
+        dim: 16,
+        seed: 5,
+    };
+    let data = synthetic(&options).unwrap();
+    let (base, queries) = (
+        Rows::new(&data.vectors, 16).unwrap(),
+        Rows::new(&data.queries, 16).unwrap(),
+    );
+    let index = Index::builder().threads(1).build(base).unwrap();
+    assert_eq!(index.method(), "garlic default");
+    let truth = Truth::compute(base, queries, 10).unwrap();
+
+    let own = Grid::of(&index, 10);
+    assert_eq!(own.rerank, [10, 20, 40, 80, 160, 320]);
+    assert!(own.probes.iter().all(|p| *p <= index.cells()));
+    let grid = Grid {
+        bins: vec![0.05, 0.2, 1.0],
+        ..own
+    };
+    let settings = grid.settings(&index, 10);
+    let how = Options {
+        timed: 25,
+        repeat: 2,
+        batch: true,
+        ..Options::default()
+    };
+    let mut last = (0, 0);
+    let rows = sweep(&index, queries, &truth, 10, &grid, &how, &mut |d, t| {
+        assert_eq!(d, last.0 + 1);
+        last = (d, t);
+    })
+    .unwrap();
+    let measured: Vec<Params> = rows.iter().map(|r| r.params).collect();
+    assert_eq!(measured, settings);
+    let whole: Vec<&Row> = rows.iter().filter(|r| r.queries == 60).collect();
+    assert_eq!(last, (rows.len() + whole.len(), rows.len() + whole.len()));
+    assert!(!whole.is_empty() && whole.len() < rows.len());
+    for row in &rows {
+        assert_eq!(row.queries, row.timed_queries);
+        let all = row.queries == 60;
+        assert!(all || (row.queries == 25 && !row.front && !row.front_work));
+        assert_eq!(row.qps_batch.is_some(), all);
+        assert_eq!((row.target, row.gap), (None, None));
+        let w = &row.work;
+        let parts = w.rotation + w.routing + w.projection + w.ordering + w.code + w.exact;
+        assert!((parts - row.distance_equivalents).abs() < 1e-6 * parts);
+        assert!(row.candidates <= row.params.rerank.unwrap() as f64 && w.codes > 0.0);
+    }
+    // The front is that of k-recall@k and work, among the rows of all queries.
+    for row in &whole {
+        let beaten = whole.iter().any(|o| {
+            let (cost, gain) = (o.distance_equivalents, o.recall_at_k);
+            cost <= row.distance_equivalents
+                && gain >= row.recall_at_k
+                && (cost < row.distance_equivalents || gain > row.recall_at_k)
+        });
+        assert_eq!(row.front_work, !beaten, "{row:?}");
+    }
+    let best = whole.iter().filter_map(|r| r.recall_at_k).reduce(f64::max);
+    assert!(best.unwrap() > 0.9, "{best:?}");
+
+    let html = index_report("tiny", vec![], &index, &rows, None).html();
+    assert!(html.contains("axes each") && html.contains("garlic default"));
+}
+
+#[test]
+fn a_recall_target_is_told_with_its_gap() {
+    let options = SyntheticOptions {
+        points: 3000,
+        queries: 30,
+        dim: 16,
+        seed: 6,
+    };
+    let data = synthetic(&options).unwrap();
+    let (base, queries) = (
+        Rows::new(&data.vectors, 16).unwrap(),
+        Rows::new(&data.queries, 16).unwrap(),
+    );
+    let index = Index::builder().threads(1).build(base).unwrap();
+    let truth = Truth::compute(base, queries, 10).unwrap();
+    let how = Options::default();
+    for target in [0.5, 0.9] {
+        let params = Params::new(10).recall(target);
+        let row = evaluate(&index, queries, &truth, &params, &how).unwrap();
+        assert_eq!(
+            (row.target, row.params.recall),
+            (Some(target), Some(target))
+        );
+        assert_eq!(row.gap, row.recall_at_k.map(|r| r - target));
+        let value = serde_json::to_value(&row).unwrap();
+        assert_eq!(value["params"]["recall"], target);
+        assert_eq!(value["params"]["exact"], false);
+        assert!(value["gap"].is_number() && value["work"]["codes"].is_number());
+    }
+    // Without enough true neighbours there is no k-recall@k to compare with.
+    let few = Truth::compute(base, queries, 5).unwrap();
+    let params = Params::new(10).recall(0.9);
+    let row = evaluate(&index, queries, &few, &params, &how).unwrap();
+    assert_eq!((row.target, row.gap), (Some(0.9), None));
+    let never = Options { repeat: 0, ..how };
+    assert!(evaluate(&index, queries, &truth, &params, &never).is_err());
 }
 
 #[test]
@@ -133,14 +242,22 @@ fn the_demo_runs_and_repeats_itself() {
     assert_eq!(found(&a), found(&b));
     let methods: Vec<&str> = a.rows.iter().map(|r| r.method.as_str()).collect();
     for method in [
-        "garlic",
+        "garlic paper",
+        "garlic default",
         "k-means cells",
         "k-means, 4x cells",
         "brute force",
     ] {
         assert!(methods.contains(&method));
     }
-    assert_eq!(a.by_candidates.len(), 5);
+    assert_eq!(a.by_candidates.len(), 6);
     assert_eq!(a.by_shape, b.by_shape);
+    let targets: Vec<f64> = a.rows.iter().filter_map(|r| r.target).collect();
+    assert_eq!(targets, garlic_eval::TARGETS);
+    assert!(
+        a.rows
+            .iter()
+            .all(|r| r.target.is_some() == (r.method == garlic_eval::GARLIC_DEFAULT))
+    );
     assert_eq!(a.by_shape.iter().map(|s| s.queries).sum::<usize>(), 60);
 }

@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use garlic_ann::{BuildReport, Config, Index, Preset};
 use serde_json::{Value, json};
 
-use crate::args::{positive, share};
+use crate::args::{positive, recall, share};
 use crate::commands::config;
+use crate::exit::Fault;
 use crate::input;
 use crate::interrupt::Watch;
 use crate::names;
@@ -15,8 +16,12 @@ use crate::output;
 use crate::progress::Reporter;
 use crate::system;
 use crate::table;
+use crate::tempered;
 
 /// Build an index from a set of vectors
+///
+/// The default preset needs no tuning: it chooses the number of cells and measures what every recall takes, so
+/// that a search only has to say which recall it wants. `--preset paper` is the published method.
 ///
 /// Parameters come from the preset, then from the file of `--config`, then from `--set`, then from the flags
 /// of their own; later ones win. `garlic config` prints all of them with their meaning.
@@ -28,16 +33,19 @@ pub(crate) struct Args {
     /// Index file to write
     #[arg(short, long, value_name = "INDEX")]
     output: PathBuf,
-    /// Named set of parameters
-    #[arg(long, default_value = "paper")]
+    /// Named set of parameters: default or paper
+    #[arg(long, default_value = "default")]
     preset: String,
+    /// Recall that a search aims at unless it says otherwise, in (0, 1) [default: 0.95]
+    #[arg(long, value_name = "R", value_parser = recall)]
+    recall: Option<f64>,
     /// TOML file with parameters
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One parameter, such as --set epochs=120; may be repeated
+    /// One parameter, such as --set cells=256; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Share of the points that training sees, in (0, 1]
+    /// Share of the points that training sees, in (0, 1]; preset paper
     #[arg(long, value_name = "F", value_parser = share)]
     train_fraction: Option<f64>,
     /// Worker threads; the index does not depend on it [default: all cores]
@@ -46,7 +54,7 @@ pub(crate) struct Args {
     /// Seed of every random choice
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Write the training history, epoch by epoch, to this JSON file
+    /// Write the training history, epoch by epoch, to this JSON file; preset paper
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// No progress and no summary
@@ -60,9 +68,9 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic build vectors.npy -o vectors.garlic
-  garlic build fashion-mnist-784-euclidean -o fm.garlic --set epochs=120 --seed 1
-  garlic build photosift1m-128-euclidean -o sift.garlic --train-fraction 0.1 --set batch=50000
-  garlic build vectors.fbin -o vectors.garlic --config my.toml --history history.json --json";
+  garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
+  garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
+  garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -75,7 +83,9 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Builds and saves.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (preset, config) = configuration(args)?;
+    let config = configuration(args)?;
+    let preset = config::preset_of(&config);
+    let overrides = config::overrides(&config);
     let data_path = names::data(&args.data)?;
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
@@ -86,6 +96,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 
     let reporter = Reporter::new(args.quiet || args.json);
+    let unused = config::unused(preset, &overrides);
+    if !unused.is_empty() {
+        reporter.note(&format!(
+            "the cells of preset {} do not use {}",
+            config::name(preset),
+            unused.join(", ")
+        ));
+    }
     reporter.note(&format!("reading {}", data_path.display()));
     let data = input::base_vectors(&data_path)?;
     let values = data.to_f32();
@@ -106,8 +124,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     index
         .save(&args.output)
         .map_err(|e| output::write_error(&args.output, &e))?;
-    if let Some(path) = &args.history {
-        let text = serde_json::to_vec_pretty(index.history())?;
+    if let (Some(path), Some(body)) = (&args.history, index.published()) {
+        let text = serde_json::to_vec_pretty(body.history())?;
         output::write_file(path, |out| {
             out.write_all(&text)?;
             out.write_all(b"\n")
@@ -115,18 +133,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     drop(watch);
 
-    let summary = summary(args, preset, &config, threads, &index, &report);
+    let mut summary = summary(args, threads, &index, &report);
+    summary["preset"] = json!(preset);
+    summary["overrides"] = Value::Object(overrides);
     if args.json {
         return output::print_json(&summary);
     }
     if args.quiet {
         return Ok(());
     }
-    output::print(&readable(args, &index, &report, &summary))
+    output::print(&readable(args, &index, &summary))
 }
 
 /// The configuration that the flags describe, checked.
-fn configuration(args: &Args) -> anyhow::Result<(Preset, Config)> {
+fn configuration(args: &Args) -> anyhow::Result<Config> {
     let preset: Preset = args.preset.parse()?;
     let mut config = Config::preset(preset);
     if let Some(path) = &args.config {
@@ -141,23 +161,34 @@ fn configuration(args: &Args) -> anyhow::Result<(Preset, Config)> {
     if let Some(fraction) = args.train_fraction {
         config.train_fraction = fraction;
     }
+    if let Some(recall) = args.recall {
+        config.recall = recall;
+    }
     if let Some(seed) = args.seed {
         config.seed = seed;
     }
     config.validate()?;
-    Ok((preset, config))
+    let foreign = match config::preset_of(&config) {
+        Preset::Default if args.history.is_some() => Some(("--history", Preset::Paper)),
+        Preset::Default if args.train_fraction.is_some() => {
+            Some(("--train-fraction", Preset::Paper))
+        }
+        Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
+        _ => None,
+    };
+    match foreign {
+        None => Ok(config),
+        Some((flag, preset)) => {
+            let preset = config::name(preset);
+            Err(Fault::usage(format!(
+                "{flag} belongs to preset {preset}; leave it out or use --preset {preset}"
+            )))
+        }
+    }
 }
 
-fn summary(
-    args: &Args,
-    preset: Preset,
-    config: &Config,
-    threads: usize,
-    index: &Index,
-    report: &BuildReport,
-) -> Value {
-    let coverage = index.coverage();
-    json!({
+fn summary(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> Value {
+    let mut summary = json!({
         "index": args.output,
         "cells": index.cells(),
         "points": index.len(),
@@ -165,18 +196,40 @@ fn summary(
         "seconds": report.seconds,
         "bytes": std::fs::metadata(&args.output).map(|m| m.len()).ok(),
         "peak_rss_bytes": system::peak_rss_bytes(),
-        "coverage": { "share": coverage.share, "mean": coverage.mean },
-        "epochs": index.history().epochs.len(),
-        "preset": preset,
-        "seed": config.seed,
+        "seed": index.config().seed,
         "threads": threads,
-        "overrides": config::overrides(preset, config),
-    })
+    });
+    if let Some(body) = index.published() {
+        summary["coverage"] = json!(body.coverage());
+        summary["epochs"] = json!(body.history().epochs.len());
+    }
+    if let (Some(body), Value::Object(summary)) = (index.tempered(), &mut summary) {
+        summary.extend(tempered::describe(index, body));
+    }
+    summary
 }
 
-fn readable(args: &Args, index: &Index, report: &BuildReport, summary: &Value) -> String {
-    let coverage = index.coverage();
-    let seconds = &report.seconds;
+/// Parts of a build in the order in which they happen, as they are reported and as they are told.
+const PARTS: [(&str, &str); 5] = [
+    ("prepare", "preparing"),
+    ("train", "training"),
+    ("assign", "assigning"),
+    ("bins", "bins"),
+    ("calibrate", "calibrating"),
+];
+
+/// Where the time went; parts that a preset does not have are left out.
+fn times(seconds: &Value) -> String {
+    let of = |part: &str| seconds[part].as_f64().unwrap_or(0.0);
+    let parts: Vec<String> = PARTS
+        .iter()
+        .filter(|(part, _)| of(part) > 0.0)
+        .map(|(part, told)| format!("{told} {}", table::seconds(of(part))))
+        .collect();
+    format!("{} ({})", table::seconds(of("total")), parts.join(", "))
+}
+
+fn readable(args: &Args, index: &Index, summary: &Value) -> String {
     let size = summary["bytes"]
         .as_u64()
         .map_or_else(|| "unknown".into(), table::bytes);
@@ -186,30 +239,45 @@ fn readable(args: &Args, index: &Index, report: &BuildReport, summary: &Value) -
             "points",
             format!("{} of dimension {}", table::count(index.len()), index.dim()),
         ),
-        ("cells", table::count(index.cells())),
-        (
+    ];
+    if let Some(body) = index.published() {
+        let coverage = body.coverage();
+        entries.push(("cells", table::count(index.cells())));
+        entries.push((
             "coverage",
             format!(
                 "{} of the points within tau, {:.2} cells a point",
                 table::percent(coverage.share),
                 coverage.mean
             ),
-        ),
-        (
-            "time",
-            format!(
-                "{} (preparing {}, training {}, assigning {}, bins {})",
-                table::seconds(seconds.total),
-                table::seconds(seconds.prepare),
-                table::seconds(seconds.train),
-                table::seconds(seconds.assign),
-                table::seconds(seconds.bins)
-            ),
-        ),
-        ("size", size),
-    ];
+        ));
+    }
+    if let Some(body) = index.tempered() {
+        entries.extend(tempered::facts(index, body));
+    }
+    entries.push(("time", times(&summary["seconds"])));
+    entries.push(("size", size));
     if let Some(peak) = system::peak_rss_bytes() {
         entries.push(("peak memory", table::bytes(peak)));
     }
-    table::list(&entries)
+    let mut text = table::list(&entries);
+    if let Some(body) = index.tempered() {
+        text.push_str(&tempered::calibration(body.calibration()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_order_and_without_empty_parts() {
+        let seconds =
+            json!({ "total": 4.0, "train": 2.5, "bins": 1.0, "assign": 0.0, "prepare": 0.5 });
+        assert_eq!(
+            times(&seconds),
+            "4.0 s (preparing 500 ms, training 2.5 s, bins 1.0 s)"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use garlic_ann::config::Model;
 use garlic_ann::{Config, Preset};
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use crate::output;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Named set of parameters
-    #[arg(long, default_value = "paper")]
+    #[arg(long, default_value = "default")]
     preset: String,
 }
 
@@ -24,12 +25,59 @@ Examples:
   garlic config --preset paper > my.toml
   garlic build vectors.npy -o vectors.garlic --config my.toml";
 
-/// Parameters in the order in which they act: a heading, then key and meaning.
+/// Parameters in the order in which they act: a heading, then key and meaning. A heading that begins with the name
+/// of a preset holds parameters that the other preset's cells do not use.
 const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
     (
-        "Data",
+        "All presets",
         &[
             ("seed", "seed of every random choice"),
+            (
+                "model",
+                "the cells: tempered (preset default) or gaussians (preset paper)",
+            ),
+        ],
+    ),
+    (
+        "Default preset",
+        &[
+            (
+                "keep_variance",
+                "share of the variance that the rotated and truncated space keeps, in (0, 1]",
+            ),
+            ("max_dim", "most dimensions of that space"),
+            (
+                "cells",
+                "number of cells; 0 chooses from the number of points",
+            ),
+            ("axes", "axes of a cell; 0 chooses from the data"),
+            (
+                "anisotropy",
+                "share of a cell's shape that its score uses, in [0, 1]",
+            ),
+            ("rounds", "rounds of assigning and refitting"),
+            ("bin_size", "points that a bin holds on average"),
+            (
+                "code_bits",
+                "bits of a coordinate in a point's code: 8 or 4",
+            ),
+            (
+                "store",
+                "how the vectors are stored: auto (u8 where that is exact, else f32), f32, f16 or u8",
+            ),
+            (
+                "calibration_queries",
+                "points held out as queries of the calibration",
+            ),
+            (
+                "recall",
+                "recall that a search aims at unless it says otherwise, in (0, 1)",
+            ),
+        ],
+    ),
+    (
+        "Paper preset: data",
+        &[
             (
                 "train_fraction",
                 "share of the points that training sees, in (0, 1]",
@@ -42,7 +90,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "First cells",
+        "Paper preset: first cells",
         &[
             (
                 "covariance",
@@ -62,7 +110,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Loss",
+        "Paper preset: loss",
         &[
             (
                 "tau",
@@ -87,7 +135,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Optimiser",
+        "Paper preset: optimiser",
         &[
             ("epochs", "most passes over the training points"),
             ("batch", "points per step"),
@@ -123,7 +171,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Refinement",
+        "Paper preset: refinement",
         &[
             (
                 "refine_every",
@@ -176,7 +224,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Frames and bins",
+        "Paper preset: frames and bins",
         &[
             ("rank", "dimensions of a cell's frame (r)"),
             ("radial_steps", "radial steps of a cell's bins (n_r)"),
@@ -187,7 +235,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Search defaults",
+        "Paper preset: search defaults",
         &[
             (
                 "probes",
@@ -208,13 +256,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     output::print(&commented(&args.preset, &values))
 }
 
-/// The parameters that differ from the preset, except the seed, which is reported by itself.
-pub(crate) fn overrides(preset: Preset, config: &Config) -> Map<String, Value> {
+/// The preset that a configuration belongs to: its cells tell.
+pub(crate) fn preset_of(config: &Config) -> Preset {
+    match config.model {
+        Model::Tempered => Preset::Default,
+        Model::Gaussians => Preset::Paper,
+    }
+}
+
+/// The name of a preset, as `--preset` takes it.
+pub(crate) fn name(preset: Preset) -> &'static str {
+    match preset {
+        Preset::Default => "default",
+        Preset::Paper => "paper",
+    }
+}
+
+/// Keys among `changed` that the cells of `preset` do not use.
+pub(crate) fn unused(preset: Preset, changed: &Map<String, Value>) -> Vec<&'static str> {
+    let other = match preset {
+        Preset::Default => "Paper preset",
+        Preset::Paper => "Default preset",
+    };
+    PARAMETERS
+        .iter()
+        .filter(|(heading, _)| heading.starts_with(other))
+        .flat_map(|(_, keys)| keys.iter().map(|(key, _)| *key))
+        .filter(|key| changed.contains_key(*key))
+        .collect()
+}
+
+/// The parameters that differ from the configuration's preset, except the seed, which is reported by itself.
+pub(crate) fn overrides(config: &Config) -> Map<String, Value> {
     let object = |c: &Config| match serde_json::to_value(c) {
         Ok(Value::Object(map)) => map,
         _ => Map::new(),
     };
-    let base = object(&Config::preset(preset));
+    let base = object(&Config::preset(preset_of(config)));
     object(config)
         .into_iter()
         .filter(|(key, value)| key != "seed" && base.get(key) != Some(value))
@@ -263,12 +341,38 @@ mod tests {
 
     #[test]
     fn the_text_is_a_configuration() {
-        let values: toml::Table = Config::default().to_toml().parse().unwrap();
-        let mut config = Config {
-            tau: 1.0,
-            ..Config::default()
-        };
-        config.apply_toml(&commented("paper", &values)).unwrap();
-        assert_eq!(config, Config::default());
+        for preset in [Preset::Default, Preset::Paper] {
+            let wanted = Config::preset(preset);
+            let values: toml::Table = wanted.to_toml().parse().unwrap();
+            let mut config = Config {
+                tau: 1.0,
+                ..Config::default()
+            };
+            config
+                .apply_toml(&commented(name(preset), &values))
+                .unwrap();
+            assert_eq!(config, wanted);
+            assert_eq!(name(preset).parse::<Preset>().unwrap(), preset);
+        }
+    }
+
+    #[test]
+    fn overrides_are_relative_to_the_preset_of_the_cells() {
+        let mut config = Config::preset(Preset::Paper);
+        assert!(overrides(&config).is_empty());
+        config.set("epochs", "3").unwrap();
+        config.set("bin_size", "30").unwrap();
+        config.set("seed", "5").unwrap();
+        let changed = overrides(&config);
+        assert_eq!(changed.keys().collect::<Vec<_>>(), ["bin_size", "epochs"]);
+        assert_eq!(unused(Preset::Paper, &changed), ["bin_size"]);
+        assert_eq!(unused(Preset::Default, &changed), ["epochs"]);
+        assert!(overrides(&Config::default()).is_empty());
+        // The file decides about the cells, whatever preset it was laid over.
+        let mut config = Config::default();
+        let paper = Config::preset(Preset::Paper);
+        config.apply_toml(&paper.to_toml()).unwrap();
+        assert_eq!(preset_of(&config), Preset::Paper);
+        assert!(overrides(&config).is_empty());
     }
 }

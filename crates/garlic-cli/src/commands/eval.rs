@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use garlic_ann::Index;
 use garlic_data::{Dataset, Ids, Vectors};
-use garlic_eval::{Grid, Options, Row, Truth, evaluate, sweep};
+use garlic_eval::{Grid, Options, Params, Row, Target as _, Truth, evaluate, sweep};
 
-use crate::args::{positive, share};
+use crate::args::{positive, recall, share};
 use crate::exit::Fault;
 use crate::input;
 use crate::names;
@@ -18,8 +18,9 @@ use crate::table::Table;
 /// Measure recall, work and time of searches
 ///
 /// Queries and true neighbours come from DATA, or from --query-file and --truth; truth that is not given is
-/// computed exactly. Every number of --probes is measured with every share of --bins. Times are those of
-/// single queries.
+/// computed exactly. Every recall of --recall is measured, with every number of --probes, every share of --bins
+/// and every number of --rerank; without any of them, what the index does by default. Times are those of single
+/// queries.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -33,16 +34,31 @@ pub(crate) struct Args {
     /// Only the first N queries
     #[arg(long, value_name = "N", value_parser = positive)]
     queries: Option<usize>,
-    /// Numbers of cells to visit [default: that of the index]
+    /// Recalls to aim at, in (0, 1), a row each with the gap to what came out [default: that of the index]
+    #[arg(long, value_name = "R,..", value_delimiter = ',', value_parser = recall)]
+    recall: Vec<f64>,
+    /// Measure the search that finds all true neighbours, certainly
+    #[arg(long, conflicts_with_all = ["recall", "probes", "bins", "rerank", "sweep"])]
+    exact: bool,
+    /// Numbers of cells to visit [default: what the recall takes]
     #[arg(long, value_name = "P,..", value_delimiter = ',', value_parser = positive)]
     probes: Vec<usize>,
-    /// Shares of each cell's occupied bins to scan, in (0, 1] [default: that of the index]
+    /// Shares of the visited cells' bins to scan, in (0, 1] [default: what the recall takes]
     #[arg(long, value_name = "RHO,..", value_delimiter = ',', value_parser = share)]
     bins: Vec<f64>,
-    /// Measure many settings (unless listed: 1-8, 12, 16, 32 cells; .1-.5 by .05, .7, 1 of the bins) and mark
-    /// the Pareto front
-    #[arg(long)]
+    /// Numbers of exact distances to compute, the best by their codes [default: what the recall takes]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = positive)]
+    rerank: Vec<usize>,
+    /// Measure many settings (those not listed from the grid of the index's preset) and mark the Pareto front; of
+    /// the default preset all on the first 1000 queries, those on the front on all queries
+    #[arg(long, conflicts_with = "recall")]
     sweep: bool,
+    /// Also measure all queries handed over together
+    #[arg(long)]
+    batch: bool,
+    /// Time the fastest of N runs
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
+    repeat: usize,
     /// Threads that answer queries, each one query at a time
     #[arg(long, value_name = "T", default_value = "1", value_parser = positive)]
     threads: usize,
@@ -62,9 +78,10 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  garlic eval fm.garlic fashion-mnist-784-euclidean
+  garlic eval fm.garlic fashion-mnist-784-euclidean --recall .9,.95,.99
+  garlic eval fm.garlic fashion-mnist-784-euclidean --batch --repeat 5
   garlic eval fm.garlic fashion-mnist-784-euclidean --sweep --queries 2000 --json > sweep.jsonl
-  garlic eval vectors.garlic vectors.npy --query-file queries.npy --probes 1,5,20 --bins 0.3,1";
+  garlic eval vectors.garlic vectors.npy --query-file queries.npy --probes 4,8,16 --bins 0.05 --rerank 40";
 
 /// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -89,28 +106,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let values = queries.to_f32();
     let rows = input::rows(&values, queries.dim())?;
-    let grid = grid(args, &index);
     let options = Options {
         threads: args.threads,
+        batch: args.batch,
+        repeat: args.repeat,
         ..Options::default()
     };
-    let settings = grid.settings(&index, args.k);
+    if args.sweep && !args.rerank.is_empty() && !index.has_rerank() {
+        return Err(Fault::usage(
+            "--rerank belongs to preset default: this index has no codes to choose points by; leave it out",
+        ));
+    }
+    let grid = args.sweep.then(|| grid(args, &index));
+    let settings = match &grid {
+        Some(grid) => grid.settings(&index, args.k),
+        None => settings(args, &index),
+    };
     let mut meter = Meter::new(args.quiet || args.json);
     if settings.len() > 1 {
         meter.start("measuring", settings.len());
     }
-    let measured = if args.sweep {
-        sweep(
-            &index,
-            rows,
-            &truth,
-            args.k,
-            &grid,
-            &options,
-            &mut |done, total| {
-                meter.set(done, total, &settings[done - 1].label());
-            },
-        )?
+    let measured = if let Some(grid) = &grid {
+        let mut tell = |done: usize, total: usize| {
+            let label = settings
+                .get(done - 1)
+                .map_or_else(|| "the front, on all queries".into(), Params::label);
+            meter.set(done, total, &label);
+        };
+        sweep(&index, rows, &truth, args.k, grid, &options, &mut tell)?
     } else {
         let mut measured: Vec<Row> = Vec::with_capacity(settings.len());
         for (done, params) in settings.iter().enumerate() {
@@ -127,27 +150,61 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match (args.json, args.sweep) {
         (true, true) => measured.iter().try_for_each(output::print_json),
         (true, false) => Ok(()),
-        (false, _) => output::print(&readable(&measured, args.sweep)),
+        (false, _) => output::print(&readable(&measured, args.sweep, index.has_rerank())),
     }
 }
 
-/// What the flags ask to measure: lists as given, else the sweep's, else what the index does by default.
+/// The settings of a sweep: lists as given, else those that suit the index.
 fn grid(args: &Args, index: &Index) -> Grid {
-    let mut grid = if args.sweep {
-        Grid::default()
-    } else {
-        Grid {
-            probes: vec![index.config().probes],
-            bins: vec![index.config().bins],
-        }
-    };
+    let mut grid = Grid::of(index, args.k);
     if !args.probes.is_empty() {
         grid.probes.clone_from(&args.probes);
     }
     if !args.bins.is_empty() {
         grid.bins.clone_from(&args.bins);
     }
+    if !args.rerank.is_empty() {
+        grid.rerank.clone_from(&args.rerank);
+    }
     grid
+}
+
+/// Every combination of what the flags list; what they do not list is left to the index.
+fn settings(args: &Args, index: &Index) -> Vec<Params> {
+    fn each<T: Copy>(given: &[T], otherwise: Option<T>) -> Vec<Option<T>> {
+        match given {
+            [] => vec![otherwise],
+            given => given.iter().copied().map(Some).collect(),
+        }
+    }
+    let config = index.config();
+    let named = !(args.probes.is_empty() && args.bins.is_empty() && args.rerank.is_empty());
+    // Rows say what was measured: defaults of the index are written out where one number says them.
+    let (recall, probes, bins) = if args.exact {
+        (None, None, None)
+    } else if index.tempered().is_some() {
+        ((!named).then_some(config.recall), None, None)
+    } else {
+        (None, Some(config.probes), Some(config.bins))
+    };
+    let mut settings = Vec::new();
+    for recall in each(&args.recall, recall) {
+        for probes in each(&args.probes, probes) {
+            for bins in each(&args.bins, bins) {
+                for rerank in each(&args.rerank, None) {
+                    settings.push(Params {
+                        k: args.k,
+                        recall,
+                        probes,
+                        bins,
+                        rerank,
+                        exact: args.exact,
+                    });
+                }
+            }
+        }
+    }
+    settings
 }
 
 /// The queries, and their true neighbours with the file they come from, if they are known.
@@ -228,49 +285,82 @@ fn truth(
     .with_context(|| path.display().to_string())
 }
 
-fn readable(rows: &[Row], sweep: bool) -> String {
-    let mut header = vec![
-        "probes",
-        "bins",
-        "R@1",
-        "R@10",
-        "candidates",
-        "cells",
-        "DE",
-        "QPS",
-        "p50 us",
-        "p99 us",
+/// A column of the table: its name, whether any row needs it, and its entries.
+type Column<'a> = (String, bool, Box<dyn Fn(&Row) -> String + 'a>);
+
+fn column<'a>(name: &str, needed: bool, entry: impl Fn(&Row) -> String + 'a) -> Column<'a> {
+    (name.to_owned(), needed, Box::new(entry))
+}
+
+/// Text of a number, or a dash.
+fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+/// The rows as a table; of an index with codes the front is that of recall@k and work.
+fn readable(rows: &[Row], sweep: bool, codes: bool) -> String {
+    let any = |test: fn(&Row) -> bool| rows.iter().any(test);
+    let k = rows.first().map_or(0, |r| r.params.k);
+    let queries = rows.iter().map(|r| r.queries).max().unwrap_or(0);
+    let share = |r: Option<f64>| or_dash(r, |r| format!("{r:.4}"));
+    let on_front = |r: &Row| if codes { r.front_work } else { r.front };
+    let mut columns = vec![
+        column("<", any(|r| r.params.exact), |r| {
+            if r.params.exact { "exact" } else { "" }.to_owned()
+        }),
+        column("target", any(|r| r.target.is_some()), |r| {
+            or_dash(r.target, |t| t.to_string())
+        }),
+        column("gap", any(|r| r.target.is_some()), |r| {
+            or_dash(r.gap, |g| format!("{g:+.4}"))
+        }),
+        column("probes", any(|r| r.params.probes.is_some()), |r| {
+            or_dash(r.params.probes, |p| p.to_string())
+        }),
+        column("bins", any(|r| r.params.bins.is_some()), |r| {
+            or_dash(r.params.bins, |b| b.to_string())
+        }),
+        column("rerank", any(|r| r.params.rerank.is_some()), |r| {
+            or_dash(r.params.rerank, |n| n.to_string())
+        }),
+        column("R@1", true, |r| format!("{:.4}", r.recall_at_1)),
+        column("R@10", true, |r| share(r.recall_at_10)),
+        column(&format!("R@{k}"), k != 1 && k != 10, |r| {
+            share(r.recall_at_k)
+        }),
+        column("candidates", true, |r| format!("{:.1}", r.candidates)),
+        column("codes", codes, |r| format!("{:.1}", r.work.codes)),
+        column("cells", true, |r| format!("{:.1}", r.cells_scored)),
+        column("DE", true, |r| format!("{:.1}", r.distance_equivalents)),
+        column("QPS", true, |r| format!("{:.0}", r.qps)),
+        column("batch QPS", any(|r| r.qps_batch.is_some()), |r| {
+            or_dash(r.qps_batch, |q| format!("{q:.0}"))
+        }),
+        column("p50 us", true, |r| format!("{:.1}", r.p50_us)),
+        column("p99 us", true, |r| format!("{:.1}", r.p99_us)),
+        column("queries", rows.iter().any(|r| r.queries != queries), |r| {
+            r.queries.to_string()
+        }),
+        column("<front", sweep, |r| {
+            if on_front(r) { "*" } else { "" }.to_owned()
+        }),
     ];
-    if sweep {
-        header.push("<front");
-    }
+    columns.retain(|(_, needed, _)| *needed);
+    let header: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
     let mut table = Table::new(&header);
     for row in rows {
-        let mut cells = vec![
-            row.params
-                .probes
-                .map_or_else(|| "-".into(), |p| p.to_string()),
-            row.params
-                .bins
-                .map_or_else(|| "-".into(), |b| format!("{b:.2}")),
-            format!("{:.4}", row.recall_at_1),
-            row.recall_at_10
-                .map_or_else(|| "-".into(), |r| format!("{r:.4}")),
-            format!("{:.1}", row.candidates),
-            format!("{:.1}", row.cells_scored),
-            format!("{:.1}", row.distance_equivalents),
-            format!("{:.0}", row.qps),
-            format!("{:.1}", row.p50_us),
-            format!("{:.1}", row.p99_us),
-        ];
-        if sweep {
-            cells.push(if row.front { "*" } else { "" }.into());
-        }
-        table.row(cells);
+        table.row(columns.iter().map(|(.., entry)| entry(row)).collect());
     }
     let mut text = table.render();
     text.push_str("DE: all work of a query in units of one exact distance\n");
-    if sweep {
+    if any(|r| r.target.is_some()) {
+        text.push_str(&format!("gap: R@{k} less its target\n"));
+    }
+    if sweep && codes {
+        text.push_str(&format!(
+            "*: no other setting has at least this R@{k} with less work (DE)\n"
+        ));
+    } else if sweep {
         text.push_str("*: no other setting has at least this R@1 with fewer candidates\n");
     }
     text

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use garlic_ann::config::Covariance;
-use garlic_ann::{Config, Index, Preset};
+use garlic_ann::index::{Fast, Published};
+use garlic_ann::{Config, Index};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,14 +13,15 @@ use crate::commands::config;
 use crate::output;
 use crate::spectrum::{self, Spectrum};
 use crate::table;
+use crate::tempered;
 
-/// Show what is in an index: cells, sizes, coverage, shapes, bins, memory, parameters
+/// Show what is in an index: cells, sizes, shapes, bins, memory, what recalls take, parameters
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index file
     index: PathBuf,
-    /// Cells whose eigenvalues are computed, spread over all of them
+    /// Cells whose eigenvalues are computed, spread over all of them; preset paper
     #[arg(long, value_name = "N", default_value = "16", value_parser = positive)]
     sample: usize,
     /// Print everything as one JSON object
@@ -59,26 +61,29 @@ impl Range {
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let index = Index::open(&args.index)?;
-    let spectra = spectrum::sample(index.model(), args.sample);
     if args.json {
-        output::print_json(&describe(args, &index, &spectra))
+        output::print_json(&describe(args, &index))
     } else {
-        output::print(&readable(args, &index, &spectra))
+        output::print(&readable(args, &index))
     }
 }
 
-fn sizes(index: &Index) -> impl Iterator<Item = f64> {
-    (0..index.cells()).map(|c| index.cell(c).bins.members().len() as f64)
+/// Points in every cell.
+fn sizes(index: &Index) -> Vec<f64> {
+    let cells = 0..index.cells();
+    if let Some(body) = index.published() {
+        return cells
+            .map(|c| body.cell(c).bins.members().len() as f64)
+            .collect();
+    }
+    index.tempered().map_or_else(Vec::new, |body| {
+        cells.map(|c| body.cell_len(c) as f64).collect()
+    })
 }
 
-fn occupied(index: &Index) -> impl Iterator<Item = f64> {
-    (0..index.cells()).map(|c| index.cell(c).bins.occupied().len() as f64)
-}
-
-fn describe(args: &Args, index: &Index, spectra: &[Spectrum]) -> Value {
+fn describe(args: &Args, index: &Index) -> Value {
     let sizes = Range::of(sizes(index));
-    let history = index.history();
-    json!({
+    let mut about = json!({
         "index": args.index,
         "bytes": std::fs::metadata(&args.index).map(|m| m.len()).ok(),
         "points": index.len(),
@@ -86,59 +91,124 @@ fn describe(args: &Args, index: &Index, spectra: &[Spectrum]) -> Value {
         "cells": index.cells(),
         "largest_share": sizes.as_ref().map(|s| s.max / index.len().max(1) as f64),
         "sizes": sizes,
-        "coverage": index.coverage(),
-        "spectra": {
-            "sampled": spectra.len(),
-            "anisotropy": Range::of(spectra.iter().map(Spectrum::anisotropy)),
-            "effective_dimension": Range::of(spectra.iter().map(Spectrum::effective_dimension)),
-            "largest_eigenvalue": Range::of(spectra.iter().map(Spectrum::largest)),
-            "smallest_eigenvalue": Range::of(spectra.iter().map(Spectrum::smallest)),
-        },
-        "bins_occupied": Range::of(occupied(index)),
         "memory": index.memory(),
-        "training": {
-            "points": history.points,
-            "epochs": history.epochs.len(),
-            "ended": history.ended,
-            "floored_scales": history.floored_scales,
-            "last": history.epochs.last(),
-        },
+        "preset": config::preset_of(index.config()),
         "config": index.config(),
-    })
+    });
+    if let Some(body) = index.published() {
+        describe_published(&mut about, body, args.sample);
+    }
+    if let (Some(body), Value::Object(about)) = (index.tempered(), &mut about) {
+        about.extend(tempered::describe(index, body));
+        about.insert("effective_axes".into(), json!(effective_axes(body)));
+        about.insert("variance_kept".into(), json!(variance_kept(body)));
+    }
+    about
 }
 
-fn readable(args: &Args, index: &Index, spectra: &[Spectrum]) -> String {
-    let coverage = index.coverage();
-    let range = |r: Option<Range>, digits: usize| {
-        r.map_or_else(
-            || "none".to_owned(),
-            |r| {
-                format!(
-                    "min {:.digits$}, median {:.digits$}, mean {:.digits$}, max {:.digits$}",
-                    r.min, r.median, r.mean, r.max
-                )
-            },
-        )
-    };
-    let largest = sizes(index).fold(0.0, f64::max) / index.len().max(1) as f64;
-    let entries = [
+fn describe_published(about: &mut Value, body: &Published, sample: usize) {
+    let spectra = spectrum::sample(body.model(), sample);
+    let history = body.history();
+    about["coverage"] = json!(body.coverage());
+    about["spectra"] = json!({
+        "sampled": spectra.len(),
+        "anisotropy": Range::of(spectra.iter().map(Spectrum::anisotropy)),
+        "effective_dimension": Range::of(spectra.iter().map(Spectrum::effective_dimension)),
+        "largest_eigenvalue": Range::of(spectra.iter().map(Spectrum::largest)),
+        "smallest_eigenvalue": Range::of(spectra.iter().map(Spectrum::smallest)),
+    });
+    about["bins_occupied"] = json!(occupied(body));
+    about["training"] = json!({
+        "points": history.points,
+        "epochs": history.epochs.len(),
+        "ended": history.ended,
+        "floored_scales": history.floored_scales,
+        "last": history.epochs.last(),
+    });
+}
+
+/// Occupied bins of the cells.
+fn occupied(body: &Published) -> Option<Range> {
+    Range::of((0..body.model().len()).map(|c| body.cell(c).bins.occupied().len() as f64))
+}
+
+/// How many of its axes a cell fills: the participation ratio of the variances along them.
+fn effective_axes(body: &Fast) -> Option<Range> {
+    let model = body.model();
+    Range::of((0..model.len()).map(|cell| spectrum::participation(model.variances(cell))))
+}
+
+/// Share of a cell's variance that lies along its axes.
+fn variance_kept(body: &Fast) -> Option<Range> {
+    let model = body.model();
+    Range::of((0..model.len()).map(|cell| {
+        let variances = model.variances(cell);
+        let kept: f64 = variances.iter().map(|v| f64::from(*v)).sum();
+        // Cells of few points have fewer axes; the others are zero.
+        let others = model.dim() - variances.iter().filter(|v| **v > 0.0).count();
+        let all = kept + f64::from(model.residual_of(cell)) * others as f64;
+        if all > 0.0 { kept / all } else { 1.0 }
+    }))
+}
+
+fn in_words(range: Option<Range>, digits: usize) -> String {
+    range.map_or_else(
+        || "none".to_owned(),
+        |r| {
+            format!(
+                "min {:.digits$}, median {:.digits$}, mean {:.digits$}, max {:.digits$}",
+                r.min, r.median, r.mean, r.max
+            )
+        },
+    )
+}
+
+fn readable(args: &Args, index: &Index) -> String {
+    let sizes = sizes(index);
+    let largest = sizes.iter().copied().fold(0.0, f64::max) / index.len().max(1) as f64;
+    let mut entries = vec![
         ("index", args.index.display().to_string()),
         (
             "points",
             format!("{} of dimension {}", table::count(index.len()), index.dim()),
         ),
+    ];
+    if let Some(body) = index.published() {
+        entries.extend(published_facts(body, args.sample));
+    }
+    if let Some(body) = index.tempered() {
+        entries.extend(tempered::facts(index, body));
+        entries.push(("effective axes", in_words(effective_axes(body), 1)));
+        entries.push(("variance kept", in_words(variance_kept(body), 3)));
+    }
+    entries.extend([
+        ("cell sizes", in_words(Range::of(sizes), 0)),
+        (
+            "largest cell",
+            format!("{} of the points", table::percent(largest)),
+        ),
+        ("parameters", parameters(index.config())),
+        ("memory", String::new()),
+    ]);
+    let mut text = table::list(&entries);
+    text.push_str(&memory(index));
+    if let Some(body) = index.tempered() {
+        text.push_str(&tempered::calibration(body.calibration()));
+    }
+    text
+}
+
+fn published_facts(body: &Published, sample: usize) -> Vec<(&'static str, String)> {
+    let spectra = spectrum::sample(body.model(), sample);
+    let coverage = body.coverage();
+    vec![
         (
             "cells",
             format!(
                 "{}, {} covariances",
-                table::count(index.cells()),
-                structure(index)
+                table::count(body.model().len()),
+                structure(body)
             ),
-        ),
-        ("cell sizes", range(Range::of(sizes(index)), 0)),
-        (
-            "largest cell",
-            format!("{} of the points", table::percent(largest)),
         ),
         (
             "coverage",
@@ -148,29 +218,24 @@ fn readable(args: &Args, index: &Index, spectra: &[Spectrum]) -> String {
                 coverage.mean
             ),
         ),
-        ("bins occupied", range(Range::of(occupied(index)), 0)),
+        ("bins occupied", in_words(occupied(body), 0)),
         (
             "anisotropy",
             format!(
                 "{} (largest over smallest eigenvalue, {} cells sampled)",
-                range(Range::of(spectra.iter().map(Spectrum::anisotropy)), 1),
+                in_words(Range::of(spectra.iter().map(Spectrum::anisotropy)), 1),
                 spectra.len()
             ),
         ),
         (
             "effective dim",
-            range(
+            in_words(
                 Range::of(spectra.iter().map(Spectrum::effective_dimension)),
                 1,
             ),
         ),
-        ("training", training(index)),
-        ("parameters", parameters(index.config())),
-        ("memory", String::new()),
-    ];
-    let mut text = table::list(&entries);
-    text.push_str(&memory(index));
-    text
+        ("training", training(body)),
+    ]
 }
 
 /// Memory by part, the largest first and the total last.
@@ -190,16 +255,16 @@ fn memory(index: &Index) -> String {
     table.render()
 }
 
-fn structure(index: &Index) -> &'static str {
-    match index.model().factors.covariance() {
+fn structure(body: &Published) -> &'static str {
+    match body.model().factors.covariance() {
         Covariance::Full => "full",
         Covariance::Diagonal => "diagonal",
         Covariance::Isotropic => "isotropic",
     }
 }
 
-fn training(index: &Index) -> String {
-    let history = index.history();
+fn training(body: &Published) -> String {
+    let history = body.history();
     let loss = history
         .epochs
         .last()
@@ -213,7 +278,7 @@ fn training(index: &Index) -> String {
 
 /// What differs from the preset; everything is in the JSON form.
 fn parameters(config: &Config) -> String {
-    let changed: Vec<String> = config::overrides(Preset::default(), config)
+    let changed: Vec<String> = config::overrides(config)
         .iter()
         .map(|(key, value)| match value {
             Value::String(text) => format!("{key}={text}"),
@@ -225,7 +290,8 @@ fn parameters(config: &Config) -> String {
     } else {
         format!(", {}", changed.join(", "))
     };
-    format!("preset paper, seed={}{rest}", config.seed)
+    let preset = config::name(config::preset_of(config));
+    format!("preset {preset}, seed={}{rest}", config.seed)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use garlic_ann::{Index, Search};
+use garlic_ann::Index;
+use garlic_eval::Params;
 use serde_json::json;
 
-use crate::args::{positive, share};
+use crate::args::{positive, recall, share};
 use crate::exit::Fault;
 use crate::hits::{Format, Hits};
 use crate::input;
@@ -17,6 +18,9 @@ use crate::system;
 use crate::table;
 
 /// Find the nearest neighbours of every query
+///
+/// The index has measured what every recall takes: --recall R finds that share of the true neighbours, --exact all
+/// of them. --probes, --bins and --rerank override what a recall takes.
 ///
 /// The extension of OUT names its format: .ivecs, .ibin or .npy (64-bit) hold K ids a query; .csv has a line
 /// for each neighbour (query, rank, id, distance); .json, .jsonl and .ndjson have an object for each query.
@@ -38,12 +42,21 @@ pub(crate) struct Args {
     /// Also write the distances, as .fvecs, .fbin or .npy
     #[arg(long, value_name = "FILE")]
     distances: Option<PathBuf>,
-    /// Cells a query visits [default: that of the index]
+    /// Share of the true neighbours to find, in (0, 1) [default: that of the index]
+    #[arg(long, value_name = "R", value_parser = recall)]
+    recall: Option<f64>,
+    /// Find all true neighbours, certainly
+    #[arg(long, conflicts_with_all = ["recall", "probes", "bins", "rerank"])]
+    exact: bool,
+    /// Cells a query visits [default: what the recall takes]
     #[arg(long, value_name = "P", value_parser = positive)]
     probes: Option<usize>,
-    /// Share of each cell's occupied bins to scan, in (0, 1] [default: that of the index]
+    /// Share of the visited cells' bins to scan, in (0, 1] [default: what the recall takes]
     #[arg(long, value_name = "RHO", value_parser = share)]
     bins: Option<f64>,
+    /// Exact distances to compute, the best by their codes [default: what the recall takes]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    rerank: Option<usize>,
     /// Worker threads [default: all cores]
     #[arg(long, value_name = "T", value_parser = positive)]
     threads: Option<usize>,
@@ -58,7 +71,8 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs
-  garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy
+  garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs --recall 0.99
+  garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy --exact
   garlic search fm.garlic fashion-mnist-784-euclidean -o - --json | head -1";
 
 /// Searches and writes.
@@ -72,13 +86,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     input::check_dimension(&index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let mut search = Search::new(args.k).threads(threads);
-    if let Some(probes) = args.probes {
-        search = search.probes(probes);
-    }
-    if let Some(bins) = args.bins {
-        search = search.bins(bins);
-    }
+    let params = Params {
+        k: args.k,
+        recall: args.recall,
+        probes: args.probes,
+        bins: args.bins,
+        rerank: args.rerank,
+        exact: args.exact,
+    };
+    let search = params.search().threads(threads);
     let start = Instant::now();
     let answers = index.search_batch(input::rows(&values, queries.dim())?, &search)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -107,6 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "seconds": seconds,
             "qps": qps,
             "candidates": mean,
+            "exact": answers.iter().all(|a| a.exact),
         }));
     }
     if !args.quiet && !args.json {

@@ -83,8 +83,14 @@ pub const POINTS: usize = 300;
 pub const QUERIES: usize = 20;
 pub const DIM: usize = 6;
 
-/// Flags that keep training short.
-pub const QUICK: [&str; 6] = [
+pub const MANY: usize = 3000;
+pub const ASKED: usize = 40;
+pub const WIDE: usize = 8;
+
+/// The published method with short training.
+pub const QUICK: [&str; 8] = [
+    "--preset",
+    "paper",
     "--set",
     "initial_cells=6",
     "--set",
@@ -104,10 +110,20 @@ impl Lab {
         lab
     }
 
-    /// The same, with `points.garlic` built.
+    /// The same, with `points.garlic` built by the published method.
     pub fn with_index() -> Self {
         let lab = Self::new();
         lab.build(&[]).expect(0);
+        lab
+    }
+
+    /// `many.npy` (3000 x 8), `asked.fvecs` (40 x 8) and `many.garlic`, built with the default preset.
+    pub fn with_default_index() -> Self {
+        let lab = Self::new();
+        garlic_data::write_npy_f32(lab.path("many.npy"), &clusters(MANY, WIDE, 3), WIDE).unwrap();
+        garlic_data::write_fvecs(lab.path("asked.fvecs"), &clusters(ASKED, WIDE, 4), WIDE).unwrap();
+        lab.run(&["build", "many.npy", "-o", "many.garlic", "--quiet"])
+            .expect(0);
         lab
     }
 

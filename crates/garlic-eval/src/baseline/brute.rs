@@ -52,6 +52,7 @@ fn scan(base: Rows<'_>, query: &[f32], k: usize) -> Answer {
             exact_madds: (base.len() * base.dim()) as u64,
             ..Work::default()
         },
+        exact: true,
     }
 }
 

@@ -156,6 +156,7 @@ impl KmeansIndex {
                 exact_madds: candidates * dim as u64,
                 ..Work::default()
             },
+            exact: probes == cells,
         }
     }
 }

@@ -73,15 +73,16 @@ impl CellView {
     /// components when it rotates. At most `sample` rows of `base` are drawn, evenly spaced.
     ///
     /// `group_of` holds each row's group; with none, all rows are in group 0. Rows of another dimension than
-    /// the index are not drawn.
+    /// the index are not drawn. `None` when the cells of the index are no Gaussians.
     pub fn of_index(
         index: &Index,
         base: Rows<'_>,
         groups: Vec<Group>,
         group_of: Option<&[usize]>,
         sample: usize,
-    ) -> Self {
-        let model = index.model();
+    ) -> Option<Self> {
+        let published = index.published()?;
+        let model = published.model();
         let axis = |n: usize| match index.config().rotates() {
             true => format!("principal component {n} (normalised)"),
             false => format!("coordinate {n} (normalised)"),
@@ -97,7 +98,7 @@ impl CellView {
         };
         let flat = index.dim() < 2;
         let mut order: Vec<usize> = (0..model.len()).collect();
-        order.sort_by_key(|&c| std::cmp::Reverse(index.cell(c).bins.members().len()));
+        order.sort_by_key(|&c| std::cmp::Reverse(published.cell(c).bins.members().len()));
         for cell in order {
             let (mean, factor) = (model.mean(cell), model.factor(cell));
             let l = |i: usize| factor.get(i).copied().map_or(0.0, f64::from);
@@ -123,7 +124,7 @@ impl CellView {
                 view.points.push((f64::from(out[0]), y, group));
             }
         }
-        view
+        Some(view)
     }
 
     /// The view as SVG text. `id` must be unique in the document that the drawing becomes a part of.

@@ -10,7 +10,7 @@ pub use chart::{Chart, Mark, Series};
 pub use ellipses::{CellView, Ellipse, Group};
 
 use crate::baseline::{BRUTE_FORCE, KMEANS, KMEANS_FINE};
-use crate::target::GARLIC;
+use crate::target::{GARLIC_DEFAULT, GARLIC_PAPER};
 
 /// The Okabe-Ito palette without its yellow, which is too light on white.
 pub mod palette {
@@ -33,7 +33,8 @@ pub mod palette {
 /// The colour of a method, the same in every plot; grey for one that is not known.
 pub fn method_colour(method: &str) -> &'static str {
     match method {
-        GARLIC => palette::BLUE,
+        GARLIC_DEFAULT => palette::GREEN,
+        GARLIC_PAPER => palette::BLUE,
         KMEANS => palette::VERMILLION,
         KMEANS_FINE => palette::ORANGE,
         BRUTE_FORCE => palette::BLACK,

@@ -24,13 +24,13 @@ pub fn recall_figure(rows: &[Row], cost: Cost) -> Figure {
             "candidates per query (exact distances)",
             "Up and to the left is better: more of the true nearest neighbours found with fewer exact distances. \
              Each dot is a setting, the line joins the settings of a method that none of its others beats. \
-             Choosing the cells is not counted here; the next figure counts it.",
+             Choosing the cells and reading codes are not counted here; the next figure counts them.",
         ),
         Cost::Work => (
             "Recall against all work",
             "distance equivalents per query (all multiply-adds / dimension)",
             "The same settings against everything a query computes: rotating it, choosing cells, projecting, ordering \
-             bins and exact distances. Where a line starts far to the right, choosing the cells alone costs that much.",
+             bins, reading codes and exact distances. Where a line starts far to the right, choosing the cells alone costs that much.",
         ),
     };
     let at = |r: &Row| match cost {
@@ -116,9 +116,14 @@ pub fn training_figure(history: &History) -> Figure {
 
 /// How many cells hold how many points.
 pub fn cell_size_figure(index: &Index) -> Figure {
-    let sizes: Vec<usize> = (0..index.cells())
-        .map(|c| index.cell(c).bins.members().len())
-        .collect();
+    let cells = 0..index.cells();
+    let sizes: Vec<usize> = if let Some(body) = index.published() {
+        cells.map(|c| body.cell(c).bins.members().len()).collect()
+    } else if let Some(body) = index.tempered() {
+        cells.map(|c| body.cell_len(c)).collect()
+    } else {
+        Vec::new()
+    };
     let chart = Chart::new(
         "Points per cell",
         Axis::linear("points in a cell").from(0.0),
@@ -153,20 +158,20 @@ fn histogram(sizes: &[usize], bars: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Cells as ellipses over a sample of the points.
-pub fn cells_figure(index: &Index, pictured: Pictured<'_>) -> Figure {
+/// Cells as ellipses over a sample of the points; `None` when they are no Gaussians.
+pub fn cells_figure(index: &Index, pictured: Pictured<'_>) -> Option<Figure> {
     let Pictured {
         rows,
         groups,
         group_of,
     } = pictured;
-    let view = CellView::of_index(index, rows, groups, group_of, 4000);
+    let view = CellView::of_index(index, rows, groups, group_of, 4000)?;
     let plane = if index.config().rotates() {
         "the first two principal components of the data"
     } else {
         "the first two coordinates"
     };
-    Figure {
+    Some(Figure {
         title: "Cells from above".into(),
         text: format!(
             "The data seen along {plane}. An ellipse is the shadow of a cell: solid at Mahalanobis radius 1, dashed at \
@@ -174,7 +179,7 @@ pub fn cells_figure(index: &Index, pictured: Pictured<'_>) -> Figure {
             index.config().tau
         ),
         svgs: vec![view.svg("cells-from-above")],
-    }
+    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub use html::{Figure, Report, Table};
 pub use tables::{budget_table, results_tables, shape_table};
 
 use garlic_ann::Index;
+use garlic_ann::index::{Fast, Published};
 use garlic_linalg::Rows;
 
 use crate::evaluate::Row;
@@ -42,23 +43,57 @@ pub fn index_report(
     report.tables = results_tables(rows);
     report.figures.push(recall_figure(rows, Cost::Candidates));
     report.figures.push(recall_figure(rows, Cost::Work));
-    report.figures.push(training_figure(index.history()));
+    if let Some(body) = index.published() {
+        report.figures.push(training_figure(body.history()));
+    }
     report.figures.push(cell_size_figure(index));
     if let Some(pictured) = pictured {
-        report.figures.push(cells_figure(index, pictured));
+        report.figures.extend(cells_figure(index, pictured));
     }
     report
 }
 
 /// What an index is, in words and numbers.
 fn index_facts(index: &Index) -> Vec<(String, String)> {
-    let config = index.config();
-    let coverage = index.coverage();
+    let mut facts = vec![(
+        "Vectors".into(),
+        format!("{} of dimension {}", index.len(), index.dim()),
+    )];
+    if let Some(body) = index.published() {
+        facts.extend(published_facts(index, body));
+    }
+    if let Some(body) = index.tempered() {
+        facts.extend(tempered_facts(index, body));
+    }
+    facts
+}
+
+fn tempered_facts(index: &Index, body: &Fast) -> Vec<(String, String)> {
     vec![
         (
-            "Vectors".into(),
-            format!("{} of dimension {}", index.len(), index.dim()),
+            "Cells".into(),
+            format!(
+                "{} in {} dimensions, {} axes each",
+                index.cells(),
+                body.model().dim(),
+                body.model().rank()
+            ),
         ),
+        (
+            "Bins".into(),
+            format!(
+                "{}, codes of {} bits a coordinate, vectors stored as {}",
+                body.bins(),
+                body.code_bits(),
+                index.stored_as()
+            ),
+        ),
+    ]
+}
+
+fn published_facts(index: &Index, body: &Published) -> Vec<(String, String)> {
+    let (config, coverage, history) = (index.config(), body.coverage(), body.history());
+    vec![
         (
             "Cells".into(),
             format!("{} (started with {})", index.cells(), config.initial_cells),
@@ -76,8 +111,8 @@ fn index_facts(index: &Index) -> Vec<(String, String)> {
             "Training".into(),
             format!(
                 "{} epochs over {} points, batches of {}, seed {}",
-                index.history().epochs.len(),
-                index.history().points,
+                history.epochs.len(),
+                history.points,
                 config.batch,
                 config.seed
             ),
