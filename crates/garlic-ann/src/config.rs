@@ -266,7 +266,7 @@ impl Config {
         Self {
             seed: 0,
             model: Model::Gaussians,
-            keep_variance: 0.96,
+            keep_variance: 0.92,
             max_dim: 256,
             cells: 0,
             axes: 0,

@@ -55,7 +55,13 @@ impl Calibration {
             };
         };
         let settings = || self.settings.iter().filter(|s| s.k == near);
-        let enough = settings().find(|s| s.recall >= recall);
+        let below = settings().rfind(|s| s.recall < recall);
+        let enough = settings()
+            .find(|s| s.recall >= recall)
+            .map(|above| match below {
+                Some(below) => between(below, above, recall),
+                None => *above,
+            });
         // More than any setting reached: well beyond the best of them.
         let beyond = || {
             settings().next_back().map(|s| Setting {
@@ -66,7 +72,7 @@ impl Calibration {
                 ..*s
             })
         };
-        let Some(found) = enough.copied().or_else(beyond) else {
+        let Some(found) = enough.or_else(beyond) else {
             return Plan::everything(k);
         };
         // More neighbours than were measured lie farther out: everything grows with them.
@@ -80,5 +86,101 @@ impl Calibration {
             trust: found.trust,
             ..Plan::everything(k)
         }
+    }
+}
+
+/// The setting for a recall between those of two others: each parameter in proportion, on a scale where every
+/// halving of what is missed takes the same step.
+fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
+    let scale = |recall: f64| -(1.0 - recall).ln();
+    let share = (scale(recall) - scale(below.recall)) / (scale(above.recall) - scale(below.recall));
+    let number = |low: f64, high: f64| low * (high / low).powf(share);
+    let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
+    // Beyond this much trust nothing is left out, so larger values must not pull.
+    let trust = |s: &Setting| f64::from(s.trust.min(MOST_TRUST));
+    Setting {
+        recall,
+        measured: number(below.measured, above.measured),
+        probes: count(below.probes, above.probes),
+        bins: number(below.bins, above.bins).min(1.0),
+        rerank: count(below.rerank, above.rerank),
+        slack: number(f64::from(below.slack), f64::from(above.slack)) as f32,
+        trust: number(trust(below), trust(above)) as f32,
+        ..*above
+    }
+}
+
+/// Estimates are never wrong by this factor.
+const MOST_TRUST: f32 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(k: usize, recall: f64, probes: usize, rerank: usize) -> Setting {
+        Setting {
+            k,
+            recall,
+            measured: recall,
+            probes,
+            bins: 1.0,
+            rerank,
+            slack: 1.0 + recall as f32,
+            trust: if recall > 0.9 { f32::MAX } else { 1.5 },
+        }
+    }
+
+    fn table() -> Calibration {
+        Calibration {
+            queries: 100,
+            settings: vec![
+                setting(10, 0.8, 2, 20),
+                setting(10, 0.9, 4, 40),
+                setting(10, 0.99, 16, 320),
+                setting(100, 0.9, 8, 300),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_target_that_was_measured_is_taken_as_it_is() {
+        let plan = table().plan(10, 0.9, 50);
+        assert_eq!((plan.probes, plan.rerank, plan.slack), (4, 40, 1.9));
+        assert_eq!(
+            table().plan(3, 0.5, 50).probes,
+            2,
+            "less than all: the least"
+        );
+    }
+
+    #[test]
+    fn targets_between_grow_steadily() {
+        let mut last = table().plan(10, 0.8, 50);
+        for recall in [0.81, 0.85, 0.89, 0.9, 0.93, 0.95, 0.98, 0.99] {
+            let plan = table().plan(10, recall, 50);
+            assert!(
+                plan.probes >= last.probes && plan.rerank >= last.rerank,
+                "{recall}"
+            );
+            assert!(plan.slack >= last.slack, "{recall}");
+            last = plan;
+        }
+        let middle = table().plan(10, 0.95, 50);
+        assert!((5..16).contains(&middle.probes), "{middle:?}");
+        assert!(middle.trust.is_finite());
+    }
+
+    #[test]
+    fn beyond_the_table_everything_grows() {
+        let best = table().plan(10, 0.99, 50);
+        let beyond = table().plan(10, 0.999, 50);
+        assert!(beyond.probes > best.probes && beyond.rerank > best.rerank);
+        let more = table().plan(1000, 0.9, 50);
+        assert!(
+            more.probes >= 80 && more.rerank >= 3000,
+            "ten times as many neighbours"
+        );
+        let none = Calibration::default().plan(7, 0.9, 50);
+        assert!(none.probes >= 2 && none.rerank >= 7);
     }
 }

@@ -87,15 +87,6 @@ impl Fast {
     }
 }
 
-/// The rank of the frames: what was asked for, else from the dimension.
-pub(crate) fn rank(config: &Config, dim: usize) -> usize {
-    match config.axes {
-        0 => 32,
-        given => given,
-    }
-    .min(dim)
-}
-
 /// The size of codes that was asked for.
 pub(crate) fn code_bits(config: &Config) -> CodeBits {
     if config.code_bits == 4 {
@@ -193,14 +184,7 @@ pub(crate) fn fit(
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
 ) -> Result<(Tempered, Vec<u32>)> {
-    train::tempered::fit(
-        points,
-        held,
-        rank(config, points.dim()),
-        config,
-        cancel,
-        step,
-    )
+    train::tempered::fit(points, held, config, cancel, step)
 }
 
 /// Cuts the cells into bins and codes their points; also returns the stored order of the rows.

@@ -105,7 +105,7 @@ impl Fast {
         scratch: &mut FastScratch,
     ) -> Vec<u32> {
         self.rotate(space, query, scratch);
-        self.nearest_cells(count, scratch);
+        self.best_cells(count, scratch);
         scratch.cells.iter().map(|c| c.at).collect()
     }
 
@@ -136,6 +136,47 @@ impl Fast {
             shrink(&mut scratch.cells, count);
         }
         scratch.cells.sort_unstable_by_key(Estimate::key);
+    }
+
+    /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the products of
+    /// their axes; returns how many cells were projected into for that.
+    ///
+    /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
+    pub(super) fn best_cells(&self, count: usize, scratch: &mut FastScratch) -> usize {
+        let shortlist = (2 * count.min(self.model.len()) + 8).min(self.model.len());
+        self.nearest_cells(shortlist, scratch);
+        if count >= self.model.len() || self.model.anisotropy == 0.0 {
+            scratch.cells.truncate(count);
+            return scratch.cells.len();
+        }
+        let rank = self.model.rank();
+        let mut scored = Vec::with_capacity(shortlist);
+        let mut products = vec![0.0; shortlist * rank];
+        for (number, products) in products.chunks_exact_mut(rank).enumerate() {
+            let cell = scratch.cells[number];
+            self.project(number, 0.0, scratch);
+            let score = (cell.estimate - self.model.relief(cell.at as usize, &scratch.y)).max(0.0);
+            let at = number as u32;
+            scored.push(Estimate {
+                at,
+                estimate: score,
+            });
+            let origin = &self.learned.origins[cell.at as usize * rank..];
+            for ((p, y), o) in products.iter_mut().zip(&scratch.y).zip(origin) {
+                *p = y + o;
+            }
+        }
+        shrink(&mut scored, count);
+        scored.sort_unstable_by_key(Estimate::key);
+        let all = std::mem::take(&mut scratch.cells);
+        for chosen in &scored {
+            let number = chosen.at as usize;
+            scratch.cells.push(all[number]);
+            scratch
+                .projected
+                .extend_from_slice(&products[number * rank..][..rank]);
+        }
+        shortlist
     }
 
     /// Leaves the coordinates of the query in the frame of a probed cell in `scratch`; returns its squared
@@ -326,10 +367,17 @@ impl Fast {
     ) -> Work {
         let mut work = Work::default();
         let outside = self.rotate(&index.space, query, scratch);
-        self.nearest_cells(plan.probes, scratch);
+        // With bins that are left out by their estimates the choice of cells matters little, and the plain
+        // distance is cheaper; a fixed number of cells should be the best ones.
+        let projected = if plan.slack.is_finite() {
+            self.nearest_cells(plan.probes, scratch);
+            scratch.cells.len()
+        } else {
+            self.best_cells(plan.probes, scratch)
+        };
         self.candidates(outside, plan, scratch, &mut work);
         self.rerank(index, query, plan, scratch, best, &mut work);
-        self.count(&index.space, scratch.cells.len(), &mut work);
+        self.count(&index.space, projected, &mut work);
         work
     }
 

@@ -151,7 +151,7 @@ impl Index {
         answers: &mut [Answer],
     ) {
         match &self.body {
-            Body::Tempered(body) if !plan.exact => {
+            Body::Tempered(body) if !plan.exact && plan.slack.is_finite() => {
                 let Scratch { fast, best, .. } = scratch;
                 let mut places = answers.iter_mut();
                 body.search_many(self, queries, plan, fast, best, |best, work| {

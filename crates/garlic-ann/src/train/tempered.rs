@@ -1,12 +1,14 @@
 //! Training of the default preset: k-means cells, refitted under the tempered score.
 
-use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation};
+use garlic_linalg::{
+    Clustering, Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components,
+};
 
 use super::streams;
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::Result;
-use crate::model::Tempered;
+use crate::model::{Lists, Tempered, by_label};
 
 /// Nearest cells by plain distance among which the score decides.
 const SHORTLIST: usize = 8;
@@ -14,6 +16,14 @@ const SHORTLIST: usize = 8;
 const LLOYD_ROUNDS: usize = 10;
 /// Training points for each cell: more change the cells by less than the seed does.
 const POINTS_PER_CELL: usize = 512;
+/// Ranks that the default chooses from.
+const RANKS: [usize; 6] = [8, 16, 24, 32, 48, 64];
+/// Share of the variance within a cell that its axes should keep.
+const KEPT: f64 = 0.86;
+/// Cells whose variance is looked at for that.
+const LOOKED_AT: usize = 16;
+/// The rank where all cells are too small to tell.
+const UNKNOWN_RANK: usize = 32;
 /// Training points at least: with few cells they cost nothing.
 const MIN_SAMPLE: usize = 20_000;
 
@@ -29,7 +39,6 @@ pub(crate) fn default_cells(points: usize) -> usize {
 pub(crate) fn fit(
     points: Rows<'_>,
     held: &[u32],
-    rank: usize,
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
@@ -49,15 +58,20 @@ pub(crate) fn fit(
     sample.sort_unstable();
     let rows = Matrix::gather(points, &sample);
     let ids: Vec<u32> = (0..sample.len() as u32).collect();
+    let seeds = kmeans_plus_plus(rows.as_rows(), cells, config.seed ^ streams::INIT_MEANS);
+    cancel.check()?;
+    let started = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
+    let rank = match config.axes {
+        0 => default_rank(rows.as_rows(), &started, config.seed, cancel)?,
+        given => given,
+    }
+    .min(points.dim());
     let shape = |points: Rows<'_>, ids: &[u32], labels: &mut [u32], cells: usize| {
         let anisotropy = config.anisotropy as f32;
         let seed = config.seed ^ streams::FRAMES;
         Tempered::fit(points, ids, labels, cells, rank, anisotropy, seed, cancel)
     };
 
-    let seeds = kmeans_plus_plus(rows.as_rows(), cells, config.seed ^ streams::INIT_MEANS);
-    cancel.check()?;
-    let started = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
     let mut labels = started.labels;
     let total = config.rounds + 1;
     step(0, total);
@@ -84,6 +98,43 @@ pub(crate) fn fit(
     }
     step(total, total);
     Ok((model, all))
+}
+
+/// Axes by default: as few as keep [`KEPT`] of the variance within a cell, averaged over some cells.
+fn default_rank(rows: Rows<'_>, cells: &Clustering, seed: u64, cancel: &Cancel) -> Result<usize> {
+    let count = cells.centres.rows();
+    let members = Lists::group(count, by_label(&cells.labels));
+    let most = RANKS[RANKS.len() - 1];
+    let mut kept = [0.0f64; RANKS.len()];
+    let mut looked_at = 0;
+    for i in 0..LOOKED_AT.min(count) {
+        cancel.check()?;
+        // Cells that span fewer directions than a frame could have would all look flat.
+        let members = members.get(i * count / LOOKED_AT.min(count));
+        if members.len() < 2 * most.min(rows.dim()) {
+            continue;
+        }
+        let rows = Matrix::gather(rows, members);
+        let found = top_components(rows.as_rows(), most, seed);
+        let total: f32 = rows
+            .as_rows()
+            .iter()
+            .map(|r| garlic_simd::l2_squared(r, &found.mean))
+            .sum::<f32>()
+            / members.len() as f32;
+        if total <= 0.0 {
+            continue;
+        }
+        looked_at += 1;
+        for (kept, rank) in kept.iter_mut().zip(RANKS) {
+            *kept += f64::from(found.values.iter().take(rank).sum::<f32>() / total);
+        }
+    }
+    if looked_at == 0 {
+        return Ok(UNKNOWN_RANK);
+    }
+    let enough = kept.iter().position(|k| *k >= KEPT * f64::from(looked_at));
+    Ok(enough.map_or(most, |i| RANKS[i]))
 }
 
 /// The numbers below `n` that are not in `held`, which is in order.
