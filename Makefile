@@ -3,14 +3,19 @@
 CARGO ?= cargo
 DEMO_DIR ?= demo
 RESULTS ?= bench/results
+# Data sets of `make bench`: names in GARLIC_DATA (else ~/.cache/garlic/datasets), or HDF5 files of your own.
+SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
+MINUTES ?= 25
 
-.PHONY: help demo test lint unit scalar bench soak clean
+.PHONY: help demo test lint unit scalar bench kernels bench-paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
 	@echo "make test    lints, all tests, and all of them once more on the scalar kernels"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
-	@echo "make bench   build and evaluate on the data sets in GARLIC_DATA (hours on a small machine)"
+	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
+	@echo "make kernels microbenchmarks of the kernels against their limits"
+	@echo "make bench-paper  build and sweep the published method (hours on a small machine)"
 	@echo "make soak    the long versions of the randomised tests"
 
 demo:
@@ -30,9 +35,15 @@ unit:
 scalar:
 	GARLIC_SIMD=scalar $(CARGO) test --locked --workspace
 
+# One set after the other; a set that is not there is told and left out.
 bench:
-	$(CARGO) build --locked --release -p garlic-cli
+	bench/all --minutes $(MINUTES) --out $(RESULTS) -- $(SET)
+
+kernels:
 	$(CARGO) run --locked --release -p garlic-simd --example roofline
+
+bench-paper:
+	$(CARGO) build --locked --release -p garlic-cli
 	bench/run $(RESULTS)
 
 soak:

@@ -199,6 +199,13 @@ pub struct Config {
     /// Relative improvement of the loss that counts.
     pub min_improvement: f64,
 
+    /// Epochs between checks of what retrieval costs; the cheapest model is kept. 0 keeps the last one.
+    pub select_every: usize,
+    /// Points held out for these checks.
+    pub select_queries: usize,
+    /// Share of them that has to find its nearest training point.
+    pub select_recall: f64,
+
     /// Epochs between refinements; the first comes after the warm-up.
     pub refine_every: usize,
     /// Epochs at the end without refinement, so that the last cells settle.
@@ -266,7 +273,7 @@ impl Config {
         Self {
             seed: 0,
             model: Model::Gaussians,
-            keep_variance: 0.92,
+            keep_variance: 0.9,
             max_dim: 256,
             cells: 0,
             axes: 0,
@@ -304,6 +311,9 @@ impl Config {
             early_stop: true,
             patience: 30,
             min_improvement: 1e-3,
+            select_every: 0,
+            select_queries: 300,
+            select_recall: 0.9,
             refine_every: 35,
             refine_quiet: 20,
             max_cells: 4096,
@@ -460,6 +470,11 @@ impl Config {
             weight(self.min_improvement),
             "min_improvement",
             "must be 0 or above",
+        )?;
+        check(
+            share(self.select_recall),
+            "select_recall",
+            "must be in (0, 1]",
         )?;
         check(self.refine_every > 0, "refine_every", "must be at least 1")?;
         check(

@@ -14,6 +14,9 @@ use crate::error::Result;
 const ROTATION_SAMPLE: usize = 100_000;
 /// Rows that truncated axes are fitted to.
 const TRUNCATION_SAMPLE: usize = 25_000;
+/// Axes that cost little beside the rest of a query, and the share of the variance that they may keep.
+const CHEAP: usize = 96;
+const CHEAP_KEEP: f64 = 0.95;
 /// Stream of the random choice of those rows.
 const ROTATION_STREAM: u64 = 0x0707;
 /// Rows transformed by one task.
@@ -74,7 +77,7 @@ impl Space {
     }
 
     /// Principal axes of `rows`, as many as keep the share `keep` of their variance but at most `most`, in whole
-    /// multiples of 16; nothing is scaled.
+    /// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`].
     pub(crate) fn fit_truncated(
         rows: Rows<'_>,
         keep: f64,
@@ -94,15 +97,15 @@ impl Space {
         cancel.check()?;
         let dim = rows.dim();
         let total: f64 = fitted.values.iter().map(|v| f64::from(*v)).sum();
-        let mut kept = 0.0;
-        let needed = fitted
-            .values
-            .iter()
-            .position(|v| {
+        let needed = |share: f64| {
+            let mut kept = 0.0;
+            let enough = fitted.values.iter().position(|v| {
                 kept += f64::from(*v);
-                kept >= keep * total
-            })
-            .map_or(dim, |last| last + 1);
+                kept >= share * total
+            });
+            enough.map_or(dim, |last| last + 1)
+        };
+        let needed = needed(keep).max(needed(CHEAP_KEEP).min(CHEAP));
         let count = needed.min(most).next_multiple_of(16).min(dim);
         let mut rotation = fitted.basis.into_vec();
         rotation.truncate(count * dim);

@@ -133,7 +133,10 @@ fn explicit_parameters_are_done_in_full() {
     let answer = index
         .search(query, &Search::new(4).probes(3).bins(1.0).rerank(50))
         .unwrap();
-    assert!((3..=10).contains(&answer.work.cells_projected), "a shortlist is scored");
+    assert!(
+        (3..=10).contains(&answer.work.cells_projected),
+        "a shortlist is scored"
+    );
     assert_eq!(answer.work.candidates, 50);
     let cells = index.route(query, 3).unwrap();
     let tempered = index.tempered().unwrap();

@@ -295,14 +295,25 @@ fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
 
 /// What some work costs, in nanoseconds of a core that nobody has to own: only ratios matter.
 fn price(index: &Index, work: &Work) -> f64 {
-    let bytes = index.vectors.bytes() as f64 / index.len() as f64;
-    let rank = work.code_madds as f64 / work.codes.max(1) as f64;
+    let Body::Tempered(body) = &index.body else {
+        return 0.0;
+    };
+    let vector = index.vectors.bytes() as f64 / index.len() as f64;
+    let code = body.learned.blocks.len() as f64 / index.len() as f64;
+    // Codes that no cache holds come at the speed of memory, here and there.
+    let code_byte = match body.learned.blocks.len() {
+        0..CACHED => 0.035,
+        _ => 0.1,
+    };
     work.projection_madds as f64 * 0.05
         + work.cells_projected as f64 * 30.0
         + work.ordering_madds as f64 * 0.025
-        + work.codes as f64 * (0.4 + rank * 0.035)
-        + work.candidates as f64 * (20.0 + bytes * 0.07)
+        + work.codes as f64 * (0.2 + code * code_byte)
+        + work.candidates as f64 * (20.0 + vector * 0.07)
 }
+
+/// Bytes of codes that a cache of today holds.
+const CACHED: usize = 16 << 20;
 
 /// The held-out points with the distances of their true neighbours, by brute force.
 fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {

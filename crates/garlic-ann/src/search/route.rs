@@ -100,6 +100,14 @@ impl Router {
         (size_of_val(&self.inverses[..]) + size_of_val(&self.means[..])) as u64
     }
 
+    /// [`Router::route`] with buffers of its own.
+    pub(crate) fn order(&self, model: &Gaussians, query: &[f32], count: usize) -> Vec<u32> {
+        let mut cells = Vec::with_capacity(count);
+        let (mut scratch, mut work) = (RouteScratch::default(), Work::default());
+        self.route(model, query, count, &mut scratch, &mut work, &mut cells);
+        cells
+    }
+
     /// The `count` nearest cells, nearest first; ties go to the lower cell.
     pub(super) fn route(
         &self,

@@ -23,6 +23,9 @@ pub struct Epoch {
     pub largest: f64,
     /// Share of the multiply-adds of a brute-force assignment that was done.
     pub assign_work: f64,
+    /// Candidates that held-out points needed to find their nearest neighbours, where they were asked.
+    #[serde(default)]
+    pub candidates: Option<f64>,
     /// What the refinement after this epoch did, if there was one.
     pub refinement: Option<Refinement>,
 }
@@ -49,6 +52,12 @@ pub struct History {
     pub floored_scales: usize,
     /// Why training ended.
     pub ended: Ended,
+    /// The first epoch in which one cell held so many points that it swallows others, if there was one.
+    #[serde(default)]
+    pub runaway: Option<usize>,
+    /// The epoch whose model was kept, where models were compared by what retrieval costs.
+    #[serde(default)]
+    pub selected: Option<usize>,
     /// Epoch by epoch.
     pub epochs: Vec<Epoch>,
 }
@@ -62,4 +71,6 @@ pub enum Ended {
     Epochs,
     /// The loss no longer improved.
     Plateau,
+    /// Retrieval no longer became cheaper.
+    Candidates,
 }

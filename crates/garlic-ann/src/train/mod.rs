@@ -12,6 +12,7 @@ mod history;
 mod init;
 mod refine;
 mod schedule;
+mod select;
 pub(crate) mod streams;
 pub(crate) mod tempered;
 mod trainer;

@@ -16,5 +16,7 @@ pub(crate) const REFINE: u64 = 6 << 32;
 pub(crate) const FRAMES: u64 = 7 << 32;
 /// Learned bins of the cells.
 pub(crate) const BINS: u64 = 8 << 32;
+/// Points held out to choose the model by.
+pub(crate) const SELECTION: u64 = 10 << 32;
 /// Points held out for the calibration.
 pub(crate) const CALIBRATION: u64 = 9 << 32;

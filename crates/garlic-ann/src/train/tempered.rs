@@ -18,12 +18,14 @@ const LLOYD_ROUNDS: usize = 10;
 const POINTS_PER_CELL: usize = 512;
 /// Ranks that the default chooses from.
 const RANKS: [usize; 6] = [8, 16, 24, 32, 48, 64];
-/// Share of the variance within a cell that its axes should keep.
-const KEPT: f64 = 0.86;
+/// Share of the variance within a cell that makes a smaller rank than [`USUAL_RANK`] do, and the share that the
+/// usual one has to keep, else a larger rank is taken.
+const PLENTY: f64 = 0.9;
+const ENOUGH: f64 = 0.7;
 /// Cells whose variance is looked at for that.
 const LOOKED_AT: usize = 16;
-/// The rank where all cells are too small to tell.
-const UNKNOWN_RANK: usize = 32;
+/// The rank that serves most data: codes of half a cache line.
+const USUAL_RANK: usize = 32;
 /// Training points at least: with few cells they cost nothing.
 const MIN_SAMPLE: usize = 20_000;
 
@@ -100,7 +102,7 @@ pub(crate) fn fit(
     Ok((model, all))
 }
 
-/// Axes by default: as few as keep [`KEPT`] of the variance within a cell, averaged over some cells.
+/// Axes by default, from the variance within some cells.
 fn default_rank(rows: Rows<'_>, cells: &Clustering, seed: u64, cancel: &Cancel) -> Result<usize> {
     let count = cells.centres.rows();
     let members = Lists::group(count, by_label(&cells.labels));
@@ -131,10 +133,13 @@ fn default_rank(rows: Rows<'_>, cells: &Clustering, seed: u64, cancel: &Cancel) 
         }
     }
     if looked_at == 0 {
-        return Ok(UNKNOWN_RANK);
+        return Ok(USUAL_RANK);
     }
-    let enough = kept.iter().position(|k| *k >= KEPT * f64::from(looked_at));
-    Ok(enough.map_or(most, |i| RANKS[i]))
+    let enough = kept.iter().zip(RANKS).find(|(kept, rank)| {
+        let share = if *rank < USUAL_RANK { PLENTY } else { ENOUGH };
+        **kept >= share * f64::from(looked_at)
+    });
+    Ok(enough.map_or(most, |(_, rank)| rank))
 }
 
 /// The numbers below `n` that are not in `held`, which is in order.

@@ -5,15 +5,38 @@ use garlic_linalg::{Matrix, Rows, permutation};
 use super::adam::Adam;
 use super::backend::{Backend, Gradient, Losses, Weights};
 use super::history::{Ended, Epoch, History, Refinement};
+use super::select::{self, Selection};
 use super::{init, refine, streams};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::Result;
 use crate::model::{AssignWork, Assignment, Gaussians};
 
+/// With fewer cells than this a large one is no surprise.
+const RUNAWAY_CELLS: usize = 16;
+/// Share of the points in one cell that is reported as running away.
+const RUNAWAY_SHARE: f64 = 0.2;
+
 /// Trains the Gaussians on `points` (already in the model's space). `report` is called after every epoch.
 pub(crate) fn train(
     points: Rows<'_>,
+    config: &Config,
+    backend: &dyn Backend,
+    cancel: &Cancel,
+    report: &mut dyn FnMut(&Epoch),
+) -> Result<(Gaussians, History)> {
+    match select::hold_out(points, config) {
+        None => run(points, None, config, backend, cancel, report),
+        Some((seen, selection)) => {
+            let selection = Some(selection);
+            run(seen.as_rows(), selection, config, backend, cancel, report)
+        }
+    }
+}
+
+fn run(
+    points: Rows<'_>,
+    mut selection: Option<Selection>,
     config: &Config,
     backend: &dyn Backend,
     cancel: &Cancel,
@@ -24,6 +47,8 @@ pub(crate) fn train(
         points: points.len(),
         floored_scales,
         ended: Ended::Epochs,
+        runaway: None,
+        selected: None,
         epochs: Vec::with_capacity(config.epochs),
     };
     let mut adam = Adam::new(config, &model);
@@ -57,15 +82,40 @@ pub(crate) fn train(
             plateau.reset();
         }
         epoch.cells = model.len();
+        if history.runaway.is_none() && runs_away(&epoch) {
+            history.runaway = Some(number);
+        }
+        let mut tired = false;
+        if let Some(selection) = &mut selection
+            && selection.due(number, config.epochs)
+        {
+            let assignment = backend.assign(points, &model, config.tau as f32)?;
+            let candidates = selection.judge(number, &model, &assignment);
+            epoch.candidates = candidates.is_finite().then_some(candidates);
+            tired = selection.tired();
+        }
         report(&epoch);
-        let stop = config.early_stop && plateau.reached(number, epoch.loss);
+        let plateau = config.early_stop && plateau.reached(number, epoch.loss);
         history.epochs.push(epoch);
-        if stop {
-            history.ended = Ended::Plateau;
+        if plateau || tired {
+            history.ended = if tired {
+                Ended::Candidates
+            } else {
+                Ended::Plateau
+            };
             break;
         }
     }
+    if let Some((epoch, best)) = selection.and_then(Selection::into_best) {
+        history.selected = Some(epoch);
+        model = best;
+    }
     Ok((model, history))
+}
+
+/// Whether one of many cells holds a good part of all points.
+fn runs_away(epoch: &Epoch) -> bool {
+    epoch.cells >= RUNAWAY_CELLS && epoch.largest > RUNAWAY_SHARE
 }
 
 fn one_epoch(
@@ -195,6 +245,7 @@ impl Sums {
         );
         Epoch {
             epoch: number,
+            candidates: None,
             loss: weights.divergence * divergence
                 + weights.coverage * coverage
                 + weights.anchor * anchor,

@@ -168,6 +168,15 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "min_improvement",
                 "relative improvement of the loss that counts",
             ),
+            (
+                "select_every",
+                "epochs between checks of what retrieval costs; the cheapest model is kept, 0 keeps the last one",
+            ),
+            ("select_queries", "points held out for these checks"),
+            (
+                "select_recall",
+                "share of them that has to find its nearest training point",
+            ),
         ],
     ),
     (

@@ -1,0 +1,1 @@
+"""What the comparison is made of, apart from the rivals: data, timing, recall, cache, report."""
