@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p garlic-ann --example quickstart`
 
-use garlic_ann::{Error, Index, Preset, Rows, Search};
+use garlic_ann::{Error, Index, Rows, Search};
 
 const DIM: usize = 16;
 
@@ -13,20 +13,18 @@ fn main() -> Result<(), Error> {
         .collect();
     let vectors = Rows::new(&data, DIM)?;
 
-    let index = Index::builder()
-        .preset(Preset::Paper)
-        .set("initial_cells", "20")?
-        .set("epochs", "20")?
-        .seed(1)
-        .build(vectors)?;
+    let index = Index::builder().seed(1).build(vectors)?;
 
     let path = std::env::temp_dir().join("quickstart.garlic");
     index.save(&path)?;
     let index = Index::open(&path)?;
 
     let query = vectors.row(1234);
-    let answer = index.search(query, &Search::new(5).probes(4).bins(0.3))?;
+    let answer = index.search(query, &Search::new(5).recall(0.95))?;
     show(&answer);
+    // The true neighbours, with proof.
+    let exact = index.search(query, &Search::new(5).exact(true))?;
+    show(&exact);
     Ok(())
 }
 

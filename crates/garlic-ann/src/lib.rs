@@ -5,20 +5,15 @@
 //! distances for the rest.
 //!
 //! ```
-//! use garlic_ann::{Index, Preset, Rows, Search};
+//! use garlic_ann::{Index, Rows, Search};
 //!
 //! # fn main() -> Result<(), garlic_ann::Error> {
 //! let data: Vec<f32> = (0..2000).map(|i| ((i * 37) % 101) as f32).collect();
 //! let vectors = Rows::new(&data, 4)?;
 //!
-//! let index = Index::builder()
-//!     .preset(Preset::Paper)
-//!     .set("initial_cells", "8")?
-//!     .set("epochs", "5")?
-//!     .seed(1)
-//!     .build(vectors)?;
+//! let index = Index::builder().seed(1).build(vectors)?;
 //!
-//! let answer = index.search(vectors.row(7), &Search::new(3).probes(4).bins(0.5))?;
+//! let answer = index.search(vectors.row(7), &Search::new(3).recall(0.95))?;
 //! assert_eq!(answer.hits[0].id, 7);
 //! assert_eq!(answer.hits[0].distance, 0.0);
 //! println!("{} exact distances", answer.work.candidates);

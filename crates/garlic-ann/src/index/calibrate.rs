@@ -293,23 +293,24 @@ fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
     sums
 }
 
-/// What some work costs, in nanoseconds of a core that nobody has to own: only ratios matter.
+/// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
+/// million points). Only ratios matter, and on other machines they are nearly the same.
 fn price(index: &Index, work: &Work) -> f64 {
     let Body::Tempered(body) = &index.body else {
         return 0.0;
     };
     let vector = index.vectors.bytes() as f64 / index.len() as f64;
     let code = body.learned.blocks.len() as f64 / index.len() as f64;
-    // Codes that no cache holds come at the speed of memory, here and there.
+    // Codes that no cache holds come at the speed of memory, here and there; a vector nearly always does.
     let code_byte = match body.learned.blocks.len() {
         0..CACHED => 0.035,
-        _ => 0.1,
+        _ => 0.07,
     };
-    work.projection_madds as f64 * 0.05
-        + work.cells_projected as f64 * 30.0
-        + work.ordering_madds as f64 * 0.025
-        + work.codes as f64 * (0.2 + code * code_byte)
-        + work.candidates as f64 * (20.0 + vector * 0.07)
+    work.projection_madds as f64 * 0.07
+        + work.cells_projected as f64 * 50.0
+        + work.ordering_madds as f64 * 0.15
+        + work.codes as f64 * code * code_byte
+        + work.candidates as f64 * (70.0 + vector * 0.012)
 }
 
 /// Bytes of codes that a cache of today holds.

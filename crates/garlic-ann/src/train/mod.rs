@@ -6,6 +6,7 @@
 
 mod adam;
 mod backend;
+mod balance;
 mod cpu;
 mod dbscan;
 mod history;

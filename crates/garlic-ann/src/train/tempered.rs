@@ -4,6 +4,7 @@ use garlic_linalg::{
     Clustering, Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components,
 };
 
+use super::balance::balance;
 use super::streams;
 use crate::cancel::Cancel;
 use crate::config::Config;
@@ -75,16 +76,22 @@ pub(crate) fn fit(
     };
 
     let mut labels = started.labels;
+    let count = balance(rows.as_rows(), &mut labels, started.centres.rows(), config);
     let total = config.rounds + 1;
     step(0, total);
-    let mut model = shape(rows.as_rows(), &ids, &mut labels, started.centres.rows())?;
+    let mut model = shape(rows.as_rows(), &ids, &mut labels, count)?;
     for round in 0..config.rounds {
         let next = model.assign(rows.as_rows(), SHORTLIST, cancel)?;
         if next == labels {
             break;
         }
         labels = next;
-        model = shape(rows.as_rows(), &ids, &mut labels, model.len())?;
+        // The last rounds only settle.
+        let count = match round < config.rounds / 2 {
+            true => balance(rows.as_rows(), &mut labels, model.len(), config),
+            false => model.len(),
+        };
+        model = shape(rows.as_rows(), &ids, &mut labels, count)?;
         step(round + 1, total);
     }
     drop(rows);

@@ -1,0 +1,120 @@
+//! Splitting and pruning of tempered cells: none may be far larger or far smaller than the others.
+//!
+//! The published rules measure a cell by the points within a Mahalanobis radius. Tempered cells have no radius: what
+//! a query pays for is the number of their points, so that is what they are measured by. Nothing is cloned: a
+//! cell with many points outside its shape is refitted to them in every round.
+
+use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres};
+
+use crate::config::Config;
+use crate::model::{Lists, by_label};
+
+/// A cell of this many times the mean number of points is split.
+const LARGE: f64 = 4.0;
+/// A cell of this share of the mean number of points is pruned.
+const SMALL: f64 = 0.02;
+/// Lloyd rounds of a split.
+const ROUNDS: usize = 5;
+
+/// Splits large cells and prunes small ones; returns the number of cells that `labels` then knows.
+pub(super) fn balance(rows: Rows<'_>, labels: &mut [u32], cells: usize, config: &Config) -> usize {
+    let members = Lists::group(cells, by_label(labels));
+    let mean = rows.len() as f64 / cells.max(1) as f64;
+    let size = |cell: usize| members.get(cell).len() as f64;
+    let mut count = cells;
+    if config.split {
+        for cell in (0..cells).filter(|c| size(*c) > LARGE * mean) {
+            if count >= config.max_cells {
+                break;
+            }
+            let points = Matrix::gather(rows, members.get(cell));
+            let seeds = kmeans_plus_plus(points.as_rows(), 2, config.seed ^ cell as u64);
+            let halves = lloyd(points.as_rows(), seeds, ROUNDS);
+            let largest = halves.sizes.iter().copied().max().unwrap_or(0);
+            // Copies of one point cannot be told apart, however often they are cut.
+            if halves.sizes.len() < 2 || f64::from(largest) > config.split_refusal * size(cell) {
+                continue;
+            }
+            for (point, half) in members.get(cell).iter().zip(halves.labels) {
+                if half == 1 {
+                    labels[*point as usize] = count as u32;
+                }
+            }
+            count += 1;
+        }
+    }
+    let small = |cell: &usize| config.prune && size(*cell) > 0.0 && size(*cell) < SMALL * mean;
+    let lost: Vec<usize> = (0..cells).filter(small).collect();
+    if lost.is_empty() {
+        return count;
+    }
+    let (mut centres, mut names) = (Matrix::zeros(0, rows.dim()), Vec::new());
+    let members_now = Lists::group(count, by_label(labels));
+    for cell in (0..count).filter(|c| !lost.contains(c)) {
+        let points = members_now.get(cell);
+        if points.is_empty() {
+            continue;
+        }
+        let mut mean = vec![0.0f64; rows.dim()];
+        for point in points {
+            for (m, x) in mean.iter_mut().zip(rows.row(*point as usize)) {
+                *m += f64::from(*x) / points.len() as f64;
+            }
+        }
+        let mean: Vec<f32> = mean.into_iter().map(|m| m as f32).collect();
+        centres.push_row(&mean);
+        names.push(cell as u32);
+    }
+    for cell in lost {
+        let points = Matrix::gather(rows, members.get(cell));
+        let (nearest, _) = nearest_centres(points.as_rows(), centres.as_rows());
+        for (point, nearest) in members.get(cell).iter().zip(nearest) {
+            labels[*point as usize] = names[nearest as usize];
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_cell_is_cut_and_a_small_one_dissolved() {
+        // Cell 0 holds two far groups and nine tenths of the points, cells 1 to 8 a few each, cell 9 one alone.
+        let mut data: Vec<f32> = (0..900)
+            .map(|i| (i % 2) as f32 * 100.0 + (i % 7) as f32)
+            .collect();
+        data.extend((0..96).map(|i| 200.0 + (i % 8) as f32 * 10.0));
+        data.push(201.0);
+        let mut labels = vec![0u32; 900];
+        labels.extend((0..96).map(|i| 1 + i % 8));
+        labels.push(9);
+        let rows = Rows::new(&data, 1).unwrap();
+        let count = balance(rows, &mut labels, 10, &Config::default());
+        assert_eq!(count, 11);
+        for i in 0..900 {
+            assert_eq!(
+                labels[i] == labels[0],
+                i % 2 == 0,
+                "the groups are apart: {i}"
+            );
+        }
+        assert!(!labels.contains(&9), "one point is no cell");
+        assert_eq!(labels[996], 1, "it went to the nearest cell");
+
+        let mut same = vec![0u32; 500];
+        same.extend([1, 2, 3, 4, 5, 6]);
+        let data = vec![3.0; 506];
+        let before = same.clone();
+        let config = Config {
+            prune: false,
+            ..Config::default()
+        };
+        assert_eq!(
+            balance(Rows::new(&data, 1).unwrap(), &mut same, 7, &config),
+            7
+        );
+        assert_eq!(same, before, "copies of one point are not split");
+    }
+}
