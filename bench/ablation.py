@@ -56,15 +56,20 @@ def at(rows, recall, target, value):
     return None
 
 
-def parts(index, data, cells, queries):
+def parts(index, data, cells, queries, only):
     limit = ["--queries", queries] if queries else []
     base = ["eval", index, data, "-k", 10, "--json", "--quiet", *limit]
     few = [p for p in probes(cells) if p <= max(8, cells // 8)]
     wide = ",".join(map(str, sorted({few[-1], few[len(few) // 2], few[len(few) * 3 // 4]})))
-    yield "whole cells", run(*base, "--probes", ",".join(map(str, few)), "--bins", 1, "--rerank", EVERYTHING)
-    shares = ",".join(map(str, SHARES))
-    yield "learned bins", run(*base, "--probes", wide, "--bins", shares, "--rerank", EVERYTHING)
-    yield "codes", run(*base, "--recall", ".8,.85,.9,.925,.95,.97,.98,.99,.995")
+    narrow, shares = ",".join(map(str, few)), ",".join(map(str, SHARES))
+    settings = {
+        "whole cells": ["--probes", narrow, "--bins", 1, "--rerank", EVERYTHING],
+        "learned bins": ["--probes", wide, "--bins", shares, "--rerank", EVERYTHING],
+        "codes": ["--recall", ".8,.85,.9,.925,.95,.97,.98,.99,.995"],
+    }
+    for part, words in settings.items():
+        if only in (None, part):
+            yield part, run(*base, *words)
 
 
 def paper(index, data, queries):
@@ -99,11 +104,11 @@ def main():
         for seed in options.seeds.split(","):
             for model, anisotropy in (("k-means", 0), ("tempered", 0.5)):
                 index = Path(folder) / f"{model}.garlic"
+                calibrate = [] if options.only in (None, "codes") else ["--set", "calibration_queries=0"]
                 run("build", options.data, "-o", index, "--json", "--seed", seed, "--set", f"cells={options.cells}",
-                    "--set", f"anisotropy={anisotropy}")
-                for part, rows in parts(index, options.data, options.cells, options.queries):
-                    if options.only in (None, part):
-                        note(model, part, rows)
+                    "--set", f"anisotropy={anisotropy}", *calibrate)
+                for part, rows in parts(index, options.data, options.cells, options.queries, options.only):
+                    note(model, part, rows)
         if options.paper:
             for part, rows in paper(options.paper, options.data, options.queries):
                 note("paper", part, rows)
