@@ -8,6 +8,15 @@ from harness.sweep import TARGETS, best_at, summary
 MODES = {"batch": "all queries in one call", "single": "one query a call"}
 
 
+def without_places(value):
+    """Results with the names of files, not where they lie on this machine."""
+    if isinstance(value, dict):
+        return {key: without_places(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_places(item) for item in value]
+    return value.rsplit("/", 1)[-1] if isinstance(value, str) and value.startswith("/") else value
+
+
 def progress(rows, ks):
     """Lines that say what came out, for the terminal."""
     for k in ks:
@@ -20,7 +29,7 @@ def progress(rows, ks):
 def write(result, folder, name):
     """Writes SET.json, SET.md, SET.svg (speed) and SET-work.svg (distance equivalents); returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {f"{name}.json": json.dumps(result, indent=1) + "\n", f"{name}.md": markdown(result)}
+    files = {f"{name}.json": json.dumps(without_places(result), indent=1) + "\n", f"{name}.md": markdown(result)}
     k = 10 if 10 in result["ks"] else result["ks"][0]
     own = {r["mode"] for r in rows_of(result, "garlic", k)}
     mode = "single" if own == {"single"} else "batch"
