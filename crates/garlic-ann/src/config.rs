@@ -133,7 +133,7 @@ pub struct Config {
     pub bin_size: usize,
     /// Tempered: bits of a coordinate in a point's code, 8 or 4.
     pub code_bits: usize,
-    /// How the vectors are stored.
+    /// Tempered: how the vectors are stored; the published method keeps them as 32-bit floats.
     pub store: Store,
     /// Tempered: points held out as queries of the calibration.
     pub calibration_queries: usize,

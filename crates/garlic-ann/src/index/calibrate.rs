@@ -18,7 +18,7 @@ use crate::search::{Best, FastScratch, Plan, Work};
 /// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
 /// more about the recall, and takes longer.
 const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
-/// Recall targets that are measured; a search takes the next one above what it is asked for.
+/// Recall targets that are measured; a search interpolates between them.
 const TARGETS: [f64; 9] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995];
 /// Vectors whose distances to all queries are computed together: they stay in a cache.
 const BLOCK: usize = 1024;
@@ -294,7 +294,7 @@ fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
 }
 
 /// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
-/// million points). Only ratios matter, and on other machines they are nearly the same.
+/// million points). Only ratios matter.
 fn price(index: &Index, work: &Work) -> f64 {
     let Body::Tempered(body) = &index.body else {
         return 0.0;

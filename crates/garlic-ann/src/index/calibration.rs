@@ -96,7 +96,7 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     let share = (scale(recall) - scale(below.recall)) / (scale(above.recall) - scale(below.recall));
     let number = |low: f64, high: f64| low * (high / low).powf(share);
     let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
-    // Beyond this much trust nothing is left out, so larger values must not pull.
+    // "Trust nothing" is written as a huge number, which must not pull.
     let trust = |s: &Setting| f64::from(s.trust.min(MOST_TRUST));
     Setting {
         recall,
@@ -110,7 +110,7 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     }
 }
 
-/// Estimates are never wrong by this factor.
+/// Trust counts as at most this much between two settings.
 const MOST_TRUST: f32 = 3.0;
 
 #[cfg(test)]

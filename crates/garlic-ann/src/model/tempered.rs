@@ -2,7 +2,7 @@
 //!
 //! The score of a point x in a cell with axes u_j, variances lambda_j along them and residual variance s2 is
 //! `|x - mean|^2 - a * sum_j (1 - s2 / lambda_j) y_j^2` with `y_j = u_j . (x - mean)`: at a = 0 the plain
-//! distance, at a = 1 as much as a Gaussian's own shape asks for. Half of that shape measured best.
+//! distance, at a = 1 as much as a Gaussian's own shape asks for.
 
 use garlic_linalg::{Matrix, Rows, Trans, gemm, top_components};
 use rayon::prelude::*;

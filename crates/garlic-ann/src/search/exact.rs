@@ -5,8 +5,7 @@
 //! it no nearer than the gap between the query's distance from the frame and that of the bin's points. Where a
 //! bin cannot be skipped its codes are scanned: an estimate differs from the squared distance by no more than
 //! twice the product of the two distances from the frame, and by what coding and rounding add, which the bin
-//! knows. Where little can be skipped, all vectors are read in order instead, which costs no more than brute
-//! force.
+//! knows. Where little can be skipped, all vectors are read in order instead.
 
 use garlic_simd::CodeQuery;
 

@@ -56,7 +56,7 @@ fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
 
 /// Orders `list` from near to far, roughly: by the step of the range that an estimate falls into.
 ///
-/// What follows wants the near ones first and has no use for more; a sort costs several times as much.
+/// What follows wants the near ones first and has no use for more than that.
 fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
     if list.len() <= STEPS / 2 {
         list.sort_unstable_by_key(Estimate::key);
@@ -297,7 +297,7 @@ impl Fast {
             for number in 0..first {
                 self.view(number, outside, f32::INFINITY, scratch);
             }
-            // Bins that hold about twice the candidates wanted.
+            // Bins that hold about three times the candidates wanted.
             let some = (keep.saturating_mul(3) / self.mean_bin() + 2).min(budget);
             let mut later = std::mem::take(&mut scratch.later);
             later.clear();

@@ -172,7 +172,8 @@ impl Index {
         }
     }
 
-    /// The `count` cells nearest to a query, nearest first: those a search visits.
+    /// The `count` best cells of a query, best first: those that a search with [`Search::probes`] and
+    /// [`Search::bins`] visits.
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
