@@ -233,18 +233,19 @@ impl<'a> Builder<'a> {
         let mark = Instant::now();
         let held = tempered::held_out(vectors, config);
         let (model, labels) =
-            tempered::fit(points.as_rows(), &held, config, cancel, &|done, total| {
+            train::tempered::fit(points.as_rows(), &held, config, cancel, &|done, total| {
                 self.tell(Stage::Train, done, total, None);
             })?;
         seconds.train = lap(mark);
 
         let mark = Instant::now();
-        let report = |done: usize| self.tell(Stage::Bins, done, model.len(), None);
+        let cells = model.len();
+        let report = |done: usize| self.tell(Stage::Bins, done, cells, None);
         let (fast, order) = tempered::build(
             vectors,
             &space,
             points.as_rows(),
-            &model,
+            model,
             &labels,
             &held,
             config,

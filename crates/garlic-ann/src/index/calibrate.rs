@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
-use super::{Body, Index};
+use super::{Body, Fast, Index};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::search::{Best, FastScratch, Plan, Work};
@@ -37,7 +37,8 @@ struct Query {
     radii: Vec<f32>,
 }
 
-/// The table for an index whose points at `held` (positions) took no part in the training.
+/// The table for an index of tempered cells whose points at `held` (positions) took no part in the training;
+/// empty for any other.
 pub(crate) fn calibrate(
     index: &Index,
     held: &[u32],
@@ -50,13 +51,16 @@ pub(crate) fn calibrate(
         queries: held.len(),
         settings: Vec::new(),
     };
+    let Body::Tempered(body) = &index.body else {
+        return Ok(table);
+    };
     if held.is_empty() {
         return Ok(table);
     }
     let queries = truth(index, held, &ks, cancel)?;
     for (at, k) in ks.iter().enumerate() {
         let count = (queries.len() as f64 * shares[at]).ceil() as usize;
-        let mut ladder = Ladder::new(index, &queries[..count], at, *k);
+        let mut ladder = Ladder::new(index, body, &queries[..count], at, *k);
         let mut place = [1.min(ladder.top(PROBES)), 0, 1, 1];
         for (done, target) in TARGETS.iter().enumerate() {
             step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
@@ -92,6 +96,7 @@ type Place = [usize; 4];
 /// The settings of one k in steps, each parameter on a scale of its own.
 struct Ladder<'a> {
     index: &'a Index,
+    body: &'a Fast,
     queries: &'a [Query],
     /// Place of k in the queries' radii.
     at: usize,
@@ -119,7 +124,7 @@ struct Measured {
 }
 
 impl<'a> Ladder<'a> {
-    fn new(index: &'a Index, queries: &'a [Query], at: usize, k: usize) -> Self {
+    fn new(index: &'a Index, body: &'a Fast, queries: &'a [Query], at: usize, k: usize) -> Self {
         let scale = |first: usize, last: usize, grow: fn(usize) -> usize| {
             let mut scale = vec![first.min(last)];
             while scale[scale.len() - 1] < last {
@@ -129,6 +134,7 @@ impl<'a> Ladder<'a> {
         };
         Self {
             index,
+            body,
             queries,
             at,
             k,
@@ -235,7 +241,7 @@ impl<'a> Ladder<'a> {
         };
         let parts: Vec<Sums> = queries
             .par_chunks(CHUNK)
-            .map(|queries| run(self.index, queries, self.at, &plan))
+            .map(|queries| run(self.index, self.body, queries, self.at, &plan))
             .collect();
         let mut sums = Sums::default();
         for part in parts {
@@ -250,7 +256,7 @@ impl<'a> Ladder<'a> {
         let measured = Measured {
             recall: mean - error,
             error,
-            price: price(self.index, &sums.work) / n,
+            price: price(self.index, self.body, &sums.work) / n,
         };
         self.known.insert((place, share), measured);
         Ok(measured)
@@ -266,11 +272,8 @@ struct Sums {
 }
 
 /// Runs one plan on some queries; `at` is the place of its k in the radii.
-fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
+fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) -> Sums {
     let mut sums = Sums::default();
-    let Body::Tempered(body) = &index.body else {
-        return sums;
-    };
     // One more, for the query finds itself.
     let wider = Plan {
         k: plan.k + 1,
@@ -295,10 +298,7 @@ fn run(index: &Index, queries: &[Query], at: usize, plan: &Plan) -> Sums {
 
 /// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
 /// million points). Only ratios matter.
-fn price(index: &Index, work: &Work) -> f64 {
-    let Body::Tempered(body) = &index.body else {
-        return 0.0;
-    };
+fn price(index: &Index, body: &Fast, work: &Work) -> f64 {
     let vector = index.vectors.bytes() as f64 / index.len() as f64;
     let code = body.learned.blocks.len() as f64 / index.len() as f64;
     // Codes that no cache holds come at the speed of memory, here and there; a vector nearly always does.

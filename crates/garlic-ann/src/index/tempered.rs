@@ -13,7 +13,7 @@ use crate::config::{Config, Store};
 use crate::error::{Error, Result};
 use crate::model::Tempered;
 use crate::space::Space;
-use crate::train::{self, streams};
+use crate::train::streams;
 
 /// Tempered cells with learned bins and codes.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,17 +176,6 @@ pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     ids
 }
 
-/// Fits the cells and gives every point its cell.
-pub(crate) fn fit(
-    points: Rows<'_>,
-    held: &[u32],
-    config: &Config,
-    cancel: &Cancel,
-    step: &dyn Fn(usize, usize),
-) -> Result<(Tempered, Vec<u32>)> {
-    train::tempered::fit(points, held, config, cancel, step)
-}
-
 /// Cuts the cells into bins and codes their points; also returns the stored order of the rows.
 #[expect(
     clippy::too_many_arguments,
@@ -196,7 +185,7 @@ pub(crate) fn build(
     vectors: Rows<'_>,
     space: &Space,
     points: Rows<'_>,
-    model: &Tempered,
+    model: Tempered,
     labels: &[u32],
     held: &[u32],
     config: &Config,
@@ -207,7 +196,7 @@ pub(crate) fn build(
     let (learned, order) = Learned::build(
         points,
         &outside,
-        model,
+        &model,
         labels,
         held,
         config.bin_size,
@@ -217,7 +206,7 @@ pub(crate) fn build(
         done,
     )?;
     Ok((
-        Fast::new(space, model.clone(), learned, Calibration::default()),
+        Fast::new(space, model, learned, Calibration::default()),
         order,
     ))
 }

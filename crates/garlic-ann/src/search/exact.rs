@@ -10,7 +10,6 @@
 use garlic_simd::CodeQuery;
 
 use super::fast::{AHEAD, FastScratch, probe};
-use super::params::Plan;
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{ROUNDING, zero_code};
@@ -54,14 +53,34 @@ impl Fast {
         if k >= index.len() || index.len() * index.dim() < WORTH * bounding {
             return brute_force(index, query, k, best);
         }
-        let plan = Plan {
-            exact: true,
-            ..self.calibration.plan(k, FIRST_RECALL, cells)
-        };
-        let mut work = self.search(index, query, &plan, scratch, best);
+        let mut work = Work::default();
+        if !self.prove(index, query, k, MOST, scratch, best, &mut work) {
+            work += brute_force(index, query, k, best);
+        }
+        work
+    }
+
+    /// The true neighbours by bounds; false when the share of the points that they leave exceeds `most`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a search and of a searcher"
+    )]
+    fn prove(
+        &self,
+        index: &Index,
+        query: &[f32],
+        k: usize,
+        most: f64,
+        scratch: &mut FastScratch,
+        best: &mut Best,
+        work: &mut Work,
+    ) -> bool {
+        let (rank, cells) = (self.model.rank(), self.model.len());
+        let plan = self.calibration.plan(k, FIRST_RECALL, cells);
+        *work += self.search(index, query, &plan, scratch, best);
         let radius = best.worst();
         if !radius.is_finite() {
-            return brute_force(index, query, k, best);
+            return false;
         }
 
         // Every cell and every bin, from below.
@@ -71,6 +90,7 @@ impl Fast {
         let mut kept: Vec<(u32, u32)> = Vec::new();
         let mut points = 0;
         let mut distances = Vec::new();
+        let mut coordinates = Vec::with_capacity(cells * rank);
         for number in 0..cells {
             let base = self.project(number, outside, scratch);
             let at = scratch.cells[number].at as usize;
@@ -95,6 +115,7 @@ impl Fast {
                 }
             }
             views.push(view);
+            coordinates.extend_from_slice(&scratch.y);
         }
         work.cells_scored += cells as u64;
         work.routing_madds += (cells * self.model.dim()) as u64;
@@ -103,9 +124,8 @@ impl Fast {
         work.bins_ordered += self.bins() as u64;
         work.ordering_madds += (self.bins() * rank) as u64;
         work.rotation_madds += (index.dim() * (self.model.dim() + 1)) as u64;
-        if points as f64 > MOST * index.len() as f64 {
-            work += brute_force(index, query, k, best);
-            return work;
+        if points as f64 > most * index.len() as f64 {
+            return false;
         }
 
         // What is left: codes first, then vectors.
@@ -117,11 +137,11 @@ impl Fast {
             let (number, bin) = (number as usize, bin as usize);
             let view = &views[number];
             if last != Some(number) {
-                self.project(number, outside, scratch);
                 let at = scratch.cells[number].at as usize;
+                let y = &coordinates[number * rank..][..rank];
                 let steps = &self.learned.steps[at * self.learned.width..][..rank];
                 let zero = zero_code(self.learned.bits);
-                scales = probe(&scratch.y, steps, zero, view.base, &mut weights);
+                scales = probe(y, steps, zero, view.base, &mut weights);
                 last = Some(number);
             }
             let bounds = &self.learned.bounds[bin];
@@ -158,7 +178,7 @@ impl Fast {
         }
         work.candidates += found.len() as u64;
         work.exact_madds += (found.len() * index.dim()) as u64;
-        work
+        true
     }
 }
 
@@ -181,5 +201,60 @@ impl View {
         let within = (centre.sqrt() - bin.radius - self.rounding.sqrt() * ROUNDING.sqrt()).max(0.0);
         let gap = (self.low - bin.high).max(bin.low - self.high).max(0.0);
         (within * within + gap * gap) * (1.0 - ROUNDING) - self.rounding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+    use super::*;
+    use crate::config::Config;
+
+    /// Every bin and code that is skipped is skipped by a bound: brute force never takes over here.
+    #[test]
+    fn what_is_skipped_is_no_neighbour() {
+        let (n, dim) = (1500, 12);
+        for seed in 0..6u64 {
+            let mut rng = random_stream(seed, 5);
+            let mut spread = |i: usize| 10.0 * uniform_unit(&mut rng) as f32 / (1 + i % dim) as f32;
+            let clusters = |i: usize| (i / dim % 7 * 4) as f32;
+            let data: Vec<f32> = (0..n * dim).map(|i| spread(i) + clusters(i)).collect();
+            let rows = Rows::new(&data, dim).unwrap();
+            let config = Config {
+                seed,
+                cells: 8,
+                bin_size: 6,
+                axes: [4, 8, 12][seed as usize % 3],
+                code_bits: [8, 4][seed as usize % 2],
+                calibration_queries: 50,
+                ..Config::default()
+            };
+            let index = Index::builder().config(config).build(rows).unwrap();
+            let body = index.tempered().unwrap();
+            let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+            let (mut codes, mut candidates) = (0, 0);
+            for case in 0..60 {
+                let mut query = rows.row(case * 23).to_vec();
+                query[case % dim] += (case % 5) as f32 * 0.7;
+                for k in [1, 9] {
+                    brute_force(&index, &query, k, &mut best);
+                    let expected = best.hits();
+                    let mut work = Work::default();
+                    let proved =
+                        body.prove(&index, &query, k, 1.0, &mut scratch, &mut best, &mut work);
+                    assert!(proved);
+                    assert_eq!(best.hits(), expected, "seed {seed} case {case} k {k}");
+                    codes += work.codes;
+                    candidates += work.candidates;
+                }
+            }
+            let all = (n * 120) as u64;
+            assert!(codes < all * 3 / 4, "bins are skipped: {codes} of {all}");
+            assert!(
+                candidates < all / 2,
+                "points are skipped: {candidates} of {all}"
+            );
+        }
     }
 }

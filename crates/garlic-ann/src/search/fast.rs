@@ -3,7 +3,7 @@
 use garlic_linalg::Rows;
 use garlic_simd::{CodeQuery, Estimate};
 
-use super::params::Plan;
+use super::params::{Answer, Plan};
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{BIN_BITS, zero_code};
@@ -24,7 +24,7 @@ pub(crate) struct FastScratch {
     distances: Vec<f32>,
     pub(super) cells: Vec<Estimate>,
     pub(super) y: Vec<f32>,
-    /// Inner products with the axes of all probed cells, where a batch has made them already.
+    /// Coordinates in the frames of all probed cells, where they are known already.
     projected: Vec<f32>,
     bin_weights: Vec<i8>,
     /// Weights of all probed cells, `width` each.
@@ -138,8 +138,8 @@ impl Fast {
         scratch.cells.sort_unstable_by_key(Estimate::key);
     }
 
-    /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the products of
-    /// their axes; returns how many cells were projected into for that.
+    /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the coordinates
+    /// in their frames; returns how many cells were projected into for that.
     ///
     /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
     pub(super) fn best_cells(&self, count: usize, scratch: &mut FastScratch) -> usize {
@@ -151,20 +151,16 @@ impl Fast {
         }
         let rank = self.model.rank();
         let mut scored = Vec::with_capacity(shortlist);
-        let mut products = vec![0.0; shortlist * rank];
-        for (number, products) in products.chunks_exact_mut(rank).enumerate() {
+        let mut coordinates = Vec::with_capacity(shortlist * rank);
+        for number in 0..shortlist {
             let cell = scratch.cells[number];
             self.project(number, 0.0, scratch);
             let score = (cell.estimate - self.model.relief(cell.at as usize, &scratch.y)).max(0.0);
-            let at = number as u32;
             scored.push(Estimate {
-                at,
+                at: number as u32,
                 estimate: score,
             });
-            let origin = &self.learned.origins[cell.at as usize * rank..];
-            for ((p, y), o) in products.iter_mut().zip(&scratch.y).zip(origin) {
-                *p = y + o;
-            }
+            coordinates.extend_from_slice(&scratch.y);
         }
         shrink(&mut scored, count);
         scored.sort_unstable_by_key(Estimate::key);
@@ -174,7 +170,7 @@ impl Fast {
             scratch.cells.push(all[number]);
             scratch
                 .projected
-                .extend_from_slice(&products[number * rank..][..rank]);
+                .extend_from_slice(&coordinates[number * rank..][..rank]);
         }
         shortlist
     }
@@ -188,12 +184,20 @@ impl Fast {
         scratch.y.resize(rank, 0.0);
         match scratch.projected.get(number * rank..(number + 1) * rank) {
             Some(y) => scratch.y.copy_from_slice(y),
-            None => garlic_simd::dots(self.model.axes(at), &scratch.query, &mut scratch.y),
-        }
-        for (y, o) in scratch.y.iter_mut().zip(&self.learned.origins[at * rank..]) {
-            *y -= o;
+            None => {
+                garlic_simd::dots(self.model.axes(at), &scratch.query, &mut scratch.y);
+                self.centre(at, &mut scratch.y);
+            }
         }
         cell.estimate + outside
+    }
+
+    /// Turns inner products with a cell's axes into coordinates in its frame.
+    fn centre(&self, cell: usize, products: &mut [f32]) {
+        let origin = &self.learned.origins[cell * self.model.rank()..];
+        for (y, o) in products.iter_mut().zip(origin) {
+            *y -= o;
+        }
     }
 
     /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
@@ -381,8 +385,8 @@ impl Fast {
         work
     }
 
-    /// Answers a batch of queries, handing each answer to `take` in order: rotation and projections are made for
-    /// all of them together, cell by cell. The answers are those of [`Fast::search`].
+    /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
+    /// them together, cell by cell. The answers are those of [`Fast::search`].
     pub(crate) fn search_many(
         &self,
         index: &Index,
@@ -390,7 +394,7 @@ impl Fast {
         plan: &Plan,
         scratch: &mut FastScratch,
         best: &mut Best,
-        mut take: impl FnMut(&Best, Work),
+        answers: &mut [Answer],
     ) {
         let (count, dim, wide) = (queries.len(), queries.dim(), self.model.dim());
         let rank = self.model.rank();
@@ -430,11 +434,12 @@ impl Fast {
             }
             products.resize(visits.len() * rank, 0.0);
             garlic_simd::dots_many(self.model.axes(cell), &inputs, wide, &mut products);
-            for (visit, products) in visits.iter().zip(products.chunks_exact(rank)) {
+            for (visit, products) in visits.iter().zip(products.chunks_exact_mut(rank)) {
+                self.centre(cell, products);
                 projected[*visit as usize * rank..][..rank].copy_from_slice(products);
             }
         }
-        for (i, query) in queries.iter().enumerate() {
+        for (i, (query, answer)) in queries.iter().zip(answers).enumerate() {
             let mut work = Work::default();
             scratch.cells.clear();
             scratch
@@ -447,7 +452,11 @@ impl Fast {
             self.candidates(outside[i], plan, scratch, &mut work);
             self.rerank(index, query, plan, scratch, best, &mut work);
             self.count(&index.space, probes, &mut work);
-            take(best, work);
+            *answer = Answer {
+                hits: best.hits(),
+                work,
+                exact: false,
+            };
         }
     }
 

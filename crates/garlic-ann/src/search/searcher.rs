@@ -153,16 +153,7 @@ impl Index {
         match &self.body {
             Body::Tempered(body) if !plan.exact && plan.slack.is_finite() => {
                 let Scratch { fast, best, .. } = scratch;
-                let mut places = answers.iter_mut();
-                body.search_many(self, queries, plan, fast, best, |best, work| {
-                    if let Some(place) = places.next() {
-                        *place = Answer {
-                            hits: best.hits(),
-                            work,
-                            exact: false,
-                        };
-                    }
-                });
+                body.search_many(self, queries, plan, fast, best, answers);
             }
             _ => {
                 for (query, answer) in queries.iter().zip(answers) {

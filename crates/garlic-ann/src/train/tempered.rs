@@ -34,7 +34,7 @@ const MIN_SAMPLE: usize = 20_000;
 ///
 /// A frame costs rank x dimension multiply-adds a query, a bin costs rank: few frames with many bins each keep
 /// both small, and both then grow with the square root of the number of points.
-pub(crate) fn default_cells(points: usize) -> usize {
+fn default_cells(points: usize) -> usize {
     ((points as f64).sqrt() / 4.0).round().max(1.0) as usize
 }
 
