@@ -83,6 +83,68 @@ pub enum Error {
         /// Dimension of the query.
         found: usize,
     },
+    /// Vectors of another dimension than the index.
+    #[error("the index was built for dimension {expected}, the vectors have {found}")]
+    VectorDimension {
+        /// Dimension of the index.
+        expected: usize,
+        /// Dimension of the vectors.
+        found: usize,
+    },
+    /// Not as many identifiers as vectors.
+    #[error(
+        "there are {vectors} vectors but {ids} identifiers; give one identifier for each vector"
+    )]
+    IdCount {
+        /// Vectors that were given.
+        vectors: usize,
+        /// Identifiers that were given.
+        ids: usize,
+    },
+    /// An identifier that is already taken.
+    #[error("the identifier {id} is there already; update it, or remove it first")]
+    IdExists {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that comes twice in one batch.
+    #[error("the identifier {id} comes twice; name each point once")]
+    IdTwice {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that does not fit.
+    #[error("the identifier {id} is too large; identifiers must be below 2^63")]
+    IdTooLarge {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that no point has.
+    #[error("there is no point with the identifier {id}; add it first")]
+    UnknownId {
+        /// The identifier.
+        id: u64,
+    },
+    /// A change of an index that cannot be changed.
+    #[error(
+        "an index built by the published method cannot be changed; build with the default preset for updates"
+    )]
+    Unchanging,
+    /// A vector that the stored type cannot hold.
+    #[error(
+        "vector {row} has the value {value} at coordinate {column}, which the index cannot store as {stored}; build \
+         it with store = \"f32\" to add such vectors"
+    )]
+    NotStorable {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The type that the vectors are stored in.
+        stored: &'static str,
+    },
     /// A search parameter out of range.
     #[error("search parameter `{name}` is {value}: {rule}")]
     SearchParameter {

@@ -43,5 +43,5 @@ pub use cancel::Cancel;
 pub use config::{Config, Preset};
 pub use error::{Error, Result};
 pub use garlic_linalg::{Matrix, Rows};
-pub use index::{BuildReport, Builder, Index, Progress, Stage};
-pub use search::{Answer, Hit, Search, Work};
+pub use index::{BuildReport, Builder, Drift, Index, Progress, Stage};
+pub use search::{Answer, Filter, Hit, Range, Search, Work};

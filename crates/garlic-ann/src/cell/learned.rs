@@ -6,21 +6,18 @@
 //!
 //! Bins, codes, vectors and identifiers of a cell lie in one order: cell, bin, row.
 
-use garlic_linalg::{Matrix, Rows, Trans, gemm, kmeans_plus_plus, lloyd, nearest_centres};
+use garlic_linalg::{Matrix, Rows};
 use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
+use super::part::{self, Part, Projected, Scales, code_width};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::model::{Lists, Tempered, by_label};
 
-/// Rounds of k-means in a cell.
-const ROUNDS: usize = 8;
 /// Codes of bin centres are always of this size: there are few of them.
 pub(crate) const BIN_BITS: CodeBits = CodeBits::Eight;
-/// Variance to step of 4-bit codes: the uniform quantiser of 16 levels with the least error for a Gaussian.
-const STEP_4: f32 = 0.335;
 
 /// The code that stands for zero.
 pub(crate) const fn zero_code(bits: CodeBits) -> i32 {
@@ -81,18 +78,6 @@ pub(crate) struct Bounds {
 /// Rounding of squared lengths, relative to the squared distance from the mean.
 pub(crate) const ROUNDING: f32 = 1e-5;
 
-/// One cell before the cells are put together.
-struct Part {
-    order: Vec<u32>,
-    sizes: Vec<u32>,
-    bin_steps: Vec<f32>,
-    steps: Vec<f32>,
-    origin: Vec<f32>,
-    bin_blocks: Vec<u8>,
-    blocks: Vec<u8>,
-    bounds: Vec<Bounds>,
-}
-
 impl Learned {
     /// Cuts every cell into bins of about `bin_size` points and codes them; also returns the stored order of
     /// the rows. `residual` is the squared distance of each point from the space that `points` live in.
@@ -113,24 +98,23 @@ impl Learned {
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<(Self, Vec<u32>)> {
         let members = Lists::group(model.len(), by_label(labels));
-        let width = model.rank().max(1).next_multiple_of(8);
+        let width = code_width(model.rank());
         let finished = std::sync::atomic::AtomicUsize::new(0);
-        let parts: Vec<Part> = (0..model.len())
+        let parts: Vec<(Scales, Part, Vec<u32>)> = (0..model.len())
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
-                let builder = CellBuilder {
-                    points,
-                    residual,
-                    model,
-                    held,
-                    width,
-                    bits,
-                    cell,
-                };
-                let part = builder.build(members.get(cell), bin_size, seed);
+                let members = members.get(cell);
+                let inside = Matrix::gather(points, members);
+                let outside = members.iter().map(|p| residual[*p as usize]).collect();
+                let projected = Projected::new(inside, outside, model.mean(cell), model.axes(cell));
+                let is_held = |i: u32| held.binary_search(&members[i as usize]).is_ok();
+                let cut = projected.cut(bin_size, seed ^ cell as u64, is_held);
+                let scales = projected.scales(model.mean(cell), model.axes(cell), width, bits);
+                let part = projected.encode(&cut, scales.steps(), width, bits);
+                let order = part.order.iter().map(|i| members[*i as usize]).collect();
                 done(finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
-                Ok(part)
+                Ok((scales, part, order))
             })
             .collect::<Result<_>>()?;
         let (mut bin_blocks, mut blocks) = (Vec::new(), Vec::new());
@@ -149,17 +133,17 @@ impl Learned {
         };
         let mut order = Vec::with_capacity(points.len());
         let mut block = 0;
-        for part in parts {
+        for (scales, part, rows) in parts {
             let mut first = order.len() as u32;
             for size in &part.sizes {
                 learned.bins.push(Bin { first, block });
                 first += size;
                 block += size.div_ceil(CODE_LANES as u32);
             }
-            order.extend(part.order);
-            learned.origins.extend(part.origin);
-            learned.bin_steps.extend(part.bin_steps);
-            learned.steps.extend(part.steps);
+            order.extend(rows);
+            learned.origins.extend(scales.origin);
+            learned.bin_steps.extend(scales.bin_steps);
+            learned.steps.extend(scales.steps);
             bin_blocks.extend(part.bin_blocks);
             blocks.extend(part.blocks);
             learned.bounds.extend(part.bounds);
@@ -174,6 +158,18 @@ impl Learned {
         learned.bin_blocks = bin_blocks.into();
         learned.blocks = blocks.into();
         Ok((learned, order))
+    }
+
+    /// Mean squared distance of all points from the means of their cells.
+    pub(crate) fn mean_norm(&self) -> f64 {
+        let bytes = self.block_bytes();
+        let norms = self.blocks.chunks_exact(bytes);
+        let norms = norms.flat_map(|block| block[bytes - 4 * CODE_LANES..].as_chunks::<4>().0);
+        let norms = norms.map(|norm| f64::from(f32::from_le_bytes(*norm)));
+        let (count, sum) = norms
+            .filter(|norm| norm.is_finite())
+            .fold((0u64, 0.0), |(count, sum), norm| (count + 1, sum + norm));
+        sum / count.max(1) as f64
     }
 
     /// Bytes of a block of points.
@@ -193,17 +189,9 @@ impl Learned {
 
     /// Centres of a cell's bins as their codes have them, `rank` values each, appended to `out`.
     pub(crate) fn decode_centres(&self, cell: usize, rank: usize, out: &mut Vec<f32>) {
-        let bytes = self.bin_block_bytes();
         let steps = &self.bin_steps[cell * self.width..][..rank];
-        let blocks = self.bin_codes(cell);
-        for bin in 0..self.bins_of(cell).len() {
-            let block = &blocks[bin / CODE_LANES * bytes..][..bytes];
-            let lane = bin % CODE_LANES;
-            out.extend(steps.iter().enumerate().map(|(j, s)| {
-                let code = i32::from(block[j / 4 * 32 + lane * 4 + j % 4]);
-                (code - zero_code(BIN_BITS)) as f32 * s
-            }));
-        }
+        let count = self.bins_of(cell).len();
+        part::decode_centres(self.bin_codes(cell), steps, self.width, count, out);
     }
 
     /// Codes of a cell's bins.
@@ -223,241 +211,5 @@ impl Learned {
         let bytes = self.block_bytes();
         &self.blocks
             [self.bins[bin].block as usize * bytes..self.bins[bin + 1].block as usize * bytes]
-    }
-}
-
-struct CellBuilder<'a> {
-    points: Rows<'a>,
-    residual: &'a [f32],
-    model: &'a Tempered,
-    /// Rows that the bins must not know, in order.
-    held: &'a [u32],
-    width: usize,
-    bits: CodeBits,
-    cell: usize,
-}
-
-impl CellBuilder<'_> {
-    fn build(&self, members: &[u32], bin_size: usize, seed: u64) -> Part {
-        let (rank, dim) = (self.model.rank(), self.model.dim());
-        let mean = self.model.mean(self.cell);
-        let axes = self.model.axes(self.cell);
-        let origin: Vec<f32> = axes
-            .chunks_exact(dim)
-            .map(|a| garlic_simd::dot(a, mean))
-            .collect();
-        let mut centred = Matrix::gather(self.points, members);
-        for row in centred.as_mut_slice().chunks_exact_mut(dim) {
-            for (x, m) in row.iter_mut().zip(mean) {
-                *x -= m;
-            }
-        }
-        let mut y = Matrix::zeros(members.len(), rank);
-        gemm(
-            y.as_mut_slice(),
-            centred.as_slice(),
-            Trans::No,
-            axes,
-            Trans::Yes,
-            members.len(),
-            rank,
-            dim,
-            1.0,
-            0.0,
-        );
-        // Squared distances from the mean, and from the frame.
-        let norms: Vec<f32> = centred
-            .as_rows()
-            .iter()
-            .zip(members)
-            .map(|(row, p)| garlic_simd::dot(row, row) + self.residual[*p as usize])
-            .collect();
-        let outside: Vec<f32> = y
-            .as_rows()
-            .iter()
-            .zip(&norms)
-            .map(|(y, n)| (n - garlic_simd::dot(y, y)).max(0.0))
-            .collect();
-        drop(centred);
-
-        let (centres, labels) = self.cluster(&y, members, bin_size, seed);
-        let bins = Lists::group(centres.rows(), by_label(&labels));
-
-        let bin_steps = self.steps(y.as_rows(), BIN_BITS);
-        let steps = self.steps(y.as_rows(), self.bits);
-        let mut part = Part {
-            order: Vec::with_capacity(members.len()),
-            sizes: (0..centres.rows())
-                .map(|b| bins.get(b).len() as u32)
-                .collect(),
-            bin_blocks: Vec::new(),
-            blocks: Vec::new(),
-            bounds: Vec::new(),
-            bin_steps,
-            steps,
-            origin,
-        };
-        let mut bin_norms = Vec::with_capacity(part.sizes.len());
-        for (bin, centre) in centres.as_rows().iter().enumerate() {
-            let inside = bins.get(bin);
-            let mean_outside =
-                inside.iter().map(|i| outside[*i as usize]).sum::<f32>() / inside.len() as f32;
-            bin_norms.push(garlic_simd::dot(centre, centre) + mean_outside);
-            let points = inside.iter().map(|i| *i as usize);
-            let points = points.map(|i| (y.row(i), norms[i], outside[i]));
-            part.bounds
-                .push(self.bounds(centre, &part.bin_steps, &part.steps, points));
-            let rows = inside
-                .iter()
-                .map(|i| (y.row(*i as usize), norms[*i as usize]));
-            encode(self.bits, self.width, &part.steps, rows, &mut part.blocks);
-            part.order
-                .extend(inside.iter().map(|i| members[*i as usize]));
-        }
-        let rows = centres.as_rows().iter().zip(bin_norms);
-        encode(
-            BIN_BITS,
-            self.width,
-            &part.bin_steps,
-            rows,
-            &mut part.bin_blocks,
-        );
-        part
-    }
-
-    /// Bin centres, and the bin of every member. Members that were held out choose among the others' bins.
-    fn cluster(
-        &self,
-        y: &Matrix,
-        members: &[u32],
-        bin_size: usize,
-        seed: u64,
-    ) -> (Matrix, Vec<u32>) {
-        let is_held = |row: &u32| self.held.binary_search(row).is_ok();
-        let numbers = 0..members.len() as u32;
-        let (out, seen): (Vec<u32>, Vec<u32>) =
-            numbers.partition(|i| is_held(&members[*i as usize]));
-        // A cell of held-out points alone has nobody else to choose.
-        let (seen, out) = if seen.is_empty() {
-            (out, seen)
-        } else {
-            (seen, out)
-        };
-        let known = Matrix::gather(y.as_rows(), &seen);
-        let count = seen.len().div_ceil(bin_size).max(1);
-        let seeds = kmeans_plus_plus(known.as_rows(), count, seed ^ self.cell as u64);
-        let clustering = lloyd(known.as_rows(), seeds, ROUNDS);
-        let others = Matrix::gather(y.as_rows(), &out);
-        let (theirs, _) = nearest_centres(others.as_rows(), clustering.centres.as_rows());
-        let mut labels = vec![0; members.len()];
-        for (i, label) in seen
-            .iter()
-            .zip(clustering.labels)
-            .chain(out.iter().zip(theirs))
-        {
-            labels[*i as usize] = label;
-        }
-        (clustering.centres, labels)
-    }
-
-    fn bounds<'b>(
-        &self,
-        centre: &[f32],
-        bin_steps: &[f32],
-        steps: &[f32],
-        members: impl Iterator<Item = (&'b [f32], f32, f32)>,
-    ) -> Bounds {
-        let coded = |row: &[f32], steps: &[f32], bits: CodeBits| -> Vec<f32> {
-            let codes = row.iter().zip(steps);
-            codes
-                .map(|(v, s)| (code(bits, *v, *s) - zero_code(bits)) as f32 * s)
-                .collect()
-        };
-        let centre = coded(centre, bin_steps, BIN_BITS);
-        let mut bounds = Bounds {
-            low: f32::INFINITY,
-            ..Bounds::default()
-        };
-        for (y, norm, outside) in members {
-            let slack = norm * ROUNDING;
-            let rounding = slack.sqrt() * ROUNDING.sqrt();
-            let radius = garlic_simd::l2_squared(y, &centre).sqrt() + rounding;
-            let error = garlic_simd::l2_squared(y, &coded(y, steps, self.bits)).sqrt() + rounding;
-            let mass: i32 = y
-                .iter()
-                .zip(steps)
-                .map(|(v, s)| (code(self.bits, *v, *s) - zero_code(self.bits)).abs())
-                .sum();
-            bounds.radius = bounds.radius.max(radius);
-            bounds.low = bounds.low.min((outside - slack).max(0.0).sqrt());
-            bounds.high = bounds.high.max((outside + slack).sqrt());
-            bounds.error = bounds.error.max(error);
-            bounds.mass = bounds.mass.max(mass as f32);
-        }
-        bounds
-    }
-
-    /// Steps that let the codes hold these coordinates.
-    fn steps(&self, rows: Rows<'_>, bits: CodeBits) -> Vec<f32> {
-        let mut steps = vec![0.0f32; self.width];
-        for row in rows.iter() {
-            for (s, v) in steps.iter_mut().zip(row) {
-                match bits {
-                    CodeBits::Eight => *s = s.max(v.abs()),
-                    CodeBits::Four => *s += v * v,
-                }
-            }
-        }
-        for s in &mut steps {
-            *s = match bits {
-                CodeBits::Eight => *s / 63.0,
-                CodeBits::Four => (*s / rows.len().max(1) as f32).sqrt() * STEP_4,
-            };
-        }
-        steps
-    }
-}
-
-/// The code of a coordinate.
-fn code(bits: CodeBits, value: f32, step: f32) -> i32 {
-    let steps = if step > 0.0 {
-        (value / step).round() as i32
-    } else {
-        0
-    };
-    (zero_code(bits) + steps).clamp(0, i32::from(bits.largest()))
-}
-
-/// Appends whole blocks of codes; lanes without a point have an infinite norm.
-fn encode<'a>(
-    bits: CodeBits,
-    width: usize,
-    steps: &[f32],
-    rows: impl Iterator<Item = (&'a [f32], f32)>,
-    out: &mut Vec<u8>,
-) {
-    let bytes = code_block_bytes(bits, width);
-    let norms_at = bytes - 4 * CODE_LANES;
-    for (i, (row, norm)) in rows.enumerate() {
-        let lane = i % CODE_LANES;
-        if lane == 0 {
-            let start = out.len();
-            out.resize(start + bytes, 0);
-            for norm in out[start + norms_at..].chunks_exact_mut(4) {
-                norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
-            }
-        }
-        let start = out.len() - bytes;
-        let block = &mut out[start..];
-        for (j, (v, s)) in row.iter().zip(steps).enumerate() {
-            let code = code(bits, *v, *s) as u8;
-            match bits {
-                CodeBits::Eight => block[j / 4 * 32 + lane * 4 + j % 4] = code,
-                CodeBits::Four => {
-                    block[j / 8 * 32 + lane * 4 + j % 4] |= code << (if j % 8 < 4 { 0 } else { 4 });
-                }
-            }
-        }
-        block[norms_at + 4 * lane..][..4].copy_from_slice(&norm.to_le_bytes());
     }
 }

@@ -4,6 +4,7 @@ pub mod bins;
 pub(crate) mod build;
 mod frame;
 pub(crate) mod learned;
+pub(crate) mod part;
 pub mod sphere;
 
 pub use bins::Bins;

@@ -8,15 +8,16 @@ use garlic_linalg::{Matrix, Rows, permutation};
 use serde::Serialize;
 
 use super::calibrate::calibrate;
+use super::overlay::check_ids;
 use super::published::{Coverage, Published};
 use super::stored::{Stored, StoredType};
-use super::{Body, Index, Progress, Stage, tempered};
+use super::{Body, Index, Ledger, Progress, Stage, tempered};
 use crate::cancel::Cancel;
 use crate::cell;
 use crate::config::{Config, Model, Preset};
 use crate::error::{Error, Result};
 use crate::model;
-use crate::search::{Router, ScratchPool};
+use crate::search::Router;
 use crate::space::Space;
 use crate::train::{self, Cpu, streams};
 
@@ -35,6 +36,7 @@ pub struct Builder<'a> {
     threads: Option<usize>,
     progress: Option<Callback<'a>>,
     cancel: Cancel,
+    ids: Option<Vec<u64>>,
 }
 
 /// Where the time of a build went.
@@ -96,6 +98,12 @@ impl<'a> Builder<'a> {
         self
     }
 
+    /// Identifiers of the vectors, one for each row; row numbers unless set.
+    pub fn ids(mut self, ids: impl Into<Vec<u64>>) -> Self {
+        self.ids = Some(ids.into());
+        self
+    }
+
     /// Worker threads; all cores unless set. The index does not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -123,6 +131,15 @@ impl<'a> Builder<'a> {
     pub fn build_reported(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         self.config.validate()?;
         check_vectors(vectors)?;
+        if let Some(ids) = &self.ids {
+            if ids.len() != vectors.len() {
+                return Err(Error::IdCount {
+                    vectors: vectors.len(),
+                    ids: ids.len(),
+                });
+            }
+            check_ids(ids)?;
+        }
         let threads = match self.threads {
             Some(0) => {
                 return Err(Error::Config {
@@ -202,14 +219,13 @@ impl<'a> Builder<'a> {
             history,
             router,
         };
-        let index = Index {
-            config: config.clone(),
-            space,
-            body: Body::Published(Box::new(published)),
-            vectors,
-            ids: order.into_iter().map(u64::from).collect(),
-            scratch: ScratchPool::default(),
+        let ledger = Ledger {
+            built: order.len() as u64,
+            ..Ledger::default()
         };
+        let body = Body::Published(Arc::new(published));
+        let ids = self.ids_of(order);
+        let index = Index::new(config.clone(), space, body, vectors, ids, ledger);
         Ok((index, BuildReport { seconds }))
     }
 
@@ -219,6 +235,9 @@ impl<'a> Builder<'a> {
         let mut seconds = Seconds::default();
         let start = Instant::now();
         let element = tempered::stored_type(vectors, config.store)?;
+        // Distances are taken from what is stored, and so is everything that is proved about them.
+        let rounded = element.round(vectors);
+        let vectors = Rows::new(&rounded, vectors.dim())?;
         let space = Space::fit_truncated(
             vectors,
             config.keep_variance,
@@ -258,14 +277,15 @@ impl<'a> Builder<'a> {
             .filter(|(_, row)| held.binary_search(row).is_ok())
             .map(|(position, _)| position)
             .collect();
-        let mut index = Index {
-            config: config.clone(),
-            space,
-            body: Body::Tempered(Box::new(fast)),
-            vectors: Stored::gather(vectors, &order, element),
-            ids: order.into_iter().map(u64::from).collect(),
-            scratch: ScratchPool::default(),
+        let ledger = Ledger {
+            built: order.len() as u64,
+            radius: fast.learned.mean_norm(),
+            ..Ledger::default()
         };
+        let body = Body::Tempered(Arc::new(fast));
+        let stored = Stored::gather(vectors, &order, element);
+        let ids = self.ids_of(order);
+        let mut index = Index::new(config.clone(), space, body, stored, ids, ledger);
         seconds.bins = lap(mark);
 
         let mark = Instant::now();
@@ -273,12 +293,20 @@ impl<'a> Builder<'a> {
             self.tell(Stage::Calibrate, done, total, None);
         })?;
         if let Body::Tempered(body) = &mut index.body {
-            body.calibration = calibration;
+            Arc::make_mut(body).calibration = calibration;
         }
         self.tell(Stage::Calibrate, 1, 1, None);
         seconds.calibrate = lap(mark);
         seconds.total = lap(start);
         Ok((index, BuildReport { seconds }))
+    }
+
+    /// Identifiers of rows.
+    fn ids_of(&self, rows: Vec<u32>) -> Vec<u64> {
+        match &self.ids {
+            Some(ids) => rows.into_iter().map(|row| ids[row as usize]).collect(),
+            None => rows.into_iter().map(u64::from).collect(),
+        }
     }
 
     fn tell(&self, stage: Stage, done: usize, total: usize, epoch: Option<&train::Epoch>) {
@@ -335,7 +363,7 @@ fn training_rows(points: Rows<'_>, config: &Config) -> Option<Matrix> {
     Some(Matrix::gather(points, &ids))
 }
 
-fn check_vectors(vectors: Rows<'_>) -> Result<()> {
+pub(crate) fn check_vectors(vectors: Rows<'_>) -> Result<()> {
     if vectors.is_empty() {
         return Err(Error::NoVectors);
     }
@@ -350,7 +378,7 @@ fn check_vectors(vectors: Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_finite(vectors: Rows<'_>) -> Result<()> {
+pub(crate) fn check_finite(vectors: Rows<'_>) -> Result<()> {
     use rayon::prelude::*;
     let dim = vectors.dim();
     let bad = vectors

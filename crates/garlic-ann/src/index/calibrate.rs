@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
-use super::{Body, Fast, Index};
+use super::{Body, Fast, Index, View};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::search::{Best, FastScratch, Plan, Work};
@@ -284,7 +284,7 @@ fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) ->
     let mut vector = Vec::new();
     for query in queries {
         index.vectors.read(index.dim(), query.position, &mut vector);
-        sums.work += body.search(index, &vector, &wider, &mut scratch, &mut best);
+        sums.work += View::new(index, body).search(&vector, &wider, &mut scratch, &mut best);
         let own = index.ids[query.position];
         let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
         let hits = best.hits();
@@ -294,6 +294,35 @@ fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) ->
         sums.squares += found * found;
     }
     sums
+}
+
+impl View<'_> {
+    /// What the distances to all points that count cost, on the scale of [`price`].
+    pub(crate) fn price_of_all(&self) -> f64 {
+        let work = Work {
+            candidates: self.counted() as u64,
+            ..Work::default()
+        };
+        price(self.index, self.body, &work)
+    }
+
+    /// What a search of `probes` cells costs when a share of the points counts, on the scale of [`price`].
+    pub(crate) fn price_of_search(&self, probes: usize, share: f64) -> f64 {
+        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
+        let cells = self.cells();
+        let probed = probes.min(cells) as f64 / cells.max(1) as f64;
+        let bins = self.bins() as f64 * probed;
+        // Bins are left out once enough has been found, which takes the longer the less counts.
+        let scanned = self.index.len() as f64 * probed * (0.02 / share).clamp(0.05, 1.0);
+        let work = Work {
+            cells_projected: probes.min(cells) as u64,
+            projection_madds: (probes.min(cells) * rank * wide) as u64,
+            ordering_madds: (bins * rank as f64) as u64,
+            codes: scanned as u64,
+            ..Work::default()
+        };
+        price(self.index, self.body, &work)
+    }
 }
 
 /// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a

@@ -23,6 +23,8 @@ pub struct Memory {
     pub codes: u64,
     /// Normalisation and rotation.
     pub rotation: u64,
+    /// Points, bins and marks that are not laid out with the rest yet, and what finds points by their identifiers.
+    pub changes: u64,
     /// Everything.
     pub total: u64,
 }
@@ -39,6 +41,7 @@ impl Index {
             vectors: self.vectors.bytes(),
             ids: bytes(&self.ids),
             rotation: rotation + bytes(&space.mean) + bytes(&space.scale),
+            changes: self.overlay.bytes() + self.lookup.get().map_or(0, |lookup| lookup.bytes()),
             ..Memory::default()
         };
         match &self.body {
@@ -77,7 +80,8 @@ impl Index {
             + memory.frames
             + memory.bins
             + memory.codes
-            + memory.rotation;
+            + memory.rotation
+            + memory.changes;
         memory
     }
 }

@@ -4,26 +4,35 @@ mod build;
 mod calibrate;
 mod calibration;
 mod memory;
+pub(crate) mod overlay;
 mod progress;
 mod published;
 pub(crate) mod stored;
 mod tempered;
+mod workers;
 
 pub use build::{BuildReport, Builder, Seconds};
 pub(crate) use build::{LARGEST_VALUE, thread_pool};
 pub use calibration::{Calibration, Setting};
 pub use memory::Memory;
+pub use overlay::{Drift, Ledger};
+pub(crate) use overlay::{Lookup, Overlay, OverlayStamp, View};
 pub use progress::{Progress, Stage};
 pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
 pub use tempered::Fast;
+pub(crate) use workers::Workers;
+
+use std::sync::{Arc, OnceLock};
 
 use crate::config::Config;
 use crate::search::ScratchPool;
 use crate::space::Space;
 
 /// A nearest-neighbour index; it contains the vectors.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// A copy is cheap and shares everything until one of the two changes: it is a snapshot.
+#[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) space: Space,
@@ -32,16 +41,37 @@ pub struct Index {
     pub(crate) vectors: Stored,
     /// Identifier of each position.
     pub(crate) ids: Vec<u64>,
+    /// What has changed since all this was laid out.
+    pub(crate) overlay: Overlay,
+    pub(crate) ledger: Ledger,
+    /// Positions of the identifiers, made when first asked for.
+    pub(crate) lookup: Arc<OnceLock<Lookup>>,
     pub(crate) scratch: ScratchPool,
+    pub(crate) workers: Workers,
 }
 
 /// What the cells are made of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
     /// Trained Gaussians with hyperspherical bins.
-    Published(Box<Published>),
+    Published(Arc<Published>),
     /// Tempered cells with learned bins and codes.
-    Tempered(Box<Fast>),
+    Tempered(Arc<Fast>),
+}
+
+/// Equal indexes have the same files.
+impl PartialEq for Index {
+    fn eq(&self, other: &Self) -> bool {
+        if self.overlay.changes().is_some() || other.overlay.changes().is_some() {
+            return self.to_bytes() == other.to_bytes();
+        }
+        self.config == other.config
+            && self.space == other.space
+            && self.body == other.body
+            && self.vectors == other.vectors
+            && self.ids == other.ids
+            && self.ledger == other.ledger
+    }
 }
 
 impl Index {
@@ -50,14 +80,38 @@ impl Index {
         Builder::default()
     }
 
-    /// Number of vectors.
-    pub fn len(&self) -> usize {
-        self.ids.len()
+    /// An index without changes.
+    pub(crate) fn new(
+        config: Config,
+        space: Space,
+        body: Body,
+        vectors: Stored,
+        ids: Vec<u64>,
+        ledger: Ledger,
+    ) -> Self {
+        Self {
+            config,
+            space,
+            body,
+            vectors,
+            ids,
+            overlay: Overlay::default(),
+            ledger,
+            lookup: Arc::default(),
+            scratch: ScratchPool::default(),
+            workers: Workers::default(),
+        }
     }
 
-    /// Whether the index holds no vector; never true for an index that was built.
+    /// Number of vectors.
+    pub fn len(&self) -> usize {
+        let changes = self.overlay.changes();
+        changes.map_or(self.ids.len(), |changes| changes.living())
+    }
+
+    /// Whether the index holds no vector: all have been removed.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.len() == 0
     }
 
     /// Dimension of the vectors.
@@ -69,8 +123,13 @@ impl Index {
     pub fn cells(&self) -> usize {
         match &self.body {
             Body::Published(body) => body.cells.len(),
-            Body::Tempered(body) => body.model.len(),
+            Body::Tempered(body) => View::new(self, body).cells(),
         }
+    }
+
+    /// Positions of the base's identifiers.
+    pub(crate) fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| Lookup::new(&self.ids))
     }
 
     /// The parameters it was built with.

@@ -1,5 +1,7 @@
 //! The vectors as an index keeps them.
 
+use std::borrow::Cow;
+
 use garlic_linalg::Rows;
 
 use crate::buffer::Buffer;
@@ -39,6 +41,45 @@ impl Stored {
                     .into(),
             ),
             StoredType::U8 => Self::U8(values().map(|v| v as u8).collect::<Vec<_>>().into()),
+        }
+    }
+
+    /// The rows `order` of these vectors of `dim` coordinates, in that order.
+    pub(crate) fn pick(&self, dim: usize, order: &[u32]) -> Self {
+        let mut rows = StoredRows::new(self.element());
+        for row in order {
+            rows.push(self, dim, *row as usize);
+        }
+        rows.into()
+    }
+
+    /// The rows `order` of these vectors, then all of `more`.
+    pub(crate) fn pick_and(&self, dim: usize, order: &[u32], more: &Self) -> Self {
+        let mut rows = StoredRows::new(self.element());
+        for row in order {
+            rows.push(self, dim, *row as usize);
+        }
+        for row in 0..more.len(dim) {
+            rows.push(more, dim, row);
+        }
+        rows.into()
+    }
+
+    /// Number of vectors of `dim` coordinates.
+    pub(crate) fn len(&self, dim: usize) -> usize {
+        match self {
+            Self::F32(data) => data.len() / dim,
+            Self::F16(data) => data.len() / dim,
+            Self::U8(data) => data.len() / dim,
+        }
+    }
+
+    /// The type of the coordinates.
+    pub(crate) fn element(&self) -> StoredType {
+        match self {
+            Self::F32(_) => StoredType::F32,
+            Self::F16(_) => StoredType::F16,
+            Self::U8(_) => StoredType::U8,
         }
     }
 
@@ -116,12 +157,66 @@ impl Stored {
     }
 }
 
+/// Stored vectors that are still being gathered.
+pub(crate) enum StoredRows {
+    F32(Vec<f32>),
+    F16(Vec<u16>),
+    U8(Vec<u8>),
+}
+
+impl StoredRows {
+    pub(crate) fn new(element: StoredType) -> Self {
+        match element {
+            StoredType::F32 => Self::F32(Vec::new()),
+            StoredType::F16 => Self::F16(Vec::new()),
+            StoredType::U8 => Self::U8(Vec::new()),
+        }
+    }
+
+    /// Appends the vector at `position` of `source`, which has the same type.
+    pub(crate) fn push(&mut self, source: &Stored, dim: usize, position: usize) {
+        let range = position * dim..(position + 1) * dim;
+        match (self, source) {
+            (Self::F32(rows), Stored::F32(data)) => rows.extend_from_slice(&data[range]),
+            (Self::F16(rows), Stored::F16(data)) => rows.extend_from_slice(&data[range]),
+            (Self::U8(rows), Stored::U8(data)) => rows.extend_from_slice(&data[range]),
+            _ => unreachable!("an index has vectors of one type"),
+        }
+    }
+}
+
+impl From<StoredRows> for Stored {
+    fn from(rows: StoredRows) -> Self {
+        match rows {
+            StoredRows::F32(rows) => Self::F32(rows.into()),
+            StoredRows::F16(rows) => Self::F16(rows.into()),
+            StoredRows::U8(rows) => Self::U8(rows.into()),
+        }
+    }
+}
+
 /// The type of a stored coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredType {
     F32,
     F16,
     U8,
+}
+
+impl StoredType {
+    /// The values as they come back from storage.
+    pub(crate) fn round<'a>(self, vectors: Rows<'a>) -> Cow<'a, [f32]> {
+        match self {
+            Self::F32 | Self::U8 => Cow::Borrowed(vectors.data()),
+            Self::F16 => {
+                let halves = vectors.data().iter().map(|v| garlic_simd::f32_to_f16(*v));
+                let halves: Vec<u16> = halves.collect();
+                let mut values = vec![0.0; halves.len()];
+                garlic_simd::widen_f16(&halves, &mut values);
+                Cow::Owned(values)
+            }
+        }
+    }
 }
 
 /// Whether a value is a whole number from 0 to 255.

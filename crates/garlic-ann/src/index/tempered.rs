@@ -72,10 +72,24 @@ impl Fast {
         self.bin_cell.len()
     }
 
+    /// Centres of all bins, `rank` values each.
+    pub(crate) fn centres(&self) -> &[f32] {
+        &self.centres
+    }
+
     /// Number of points of a cell.
     pub fn cell_len(&self, cell: usize) -> usize {
         let bins = self.learned.bins_of(cell);
         (self.learned.bins[bins.end].first - self.learned.bins[bins.start].first) as usize
+    }
+
+    /// The cell of a position.
+    pub(crate) fn cell_of(&self, position: usize) -> usize {
+        let bin = self
+            .learned
+            .bins
+            .partition_point(|bin| bin.first as usize <= position);
+        self.bin_cell[bin.saturating_sub(1)] as usize
     }
 
     /// Bits of a coordinate in a code.
@@ -144,6 +158,25 @@ pub(crate) fn stored_type(vectors: Rows<'_>, store: Store) -> Result<StoredType>
                 ),
             }),
         },
+    }
+}
+
+/// Fails for vectors that cannot be stored as `element`.
+pub(crate) fn check_type(vectors: Rows<'_>, element: StoredType) -> Result<()> {
+    let values = vectors.data().par_iter();
+    let (first, stored) = match element {
+        StoredType::F32 => return Ok(()),
+        StoredType::F16 => (values.position_first(|v| v.abs() >= HALF_LIMIT), "f16"),
+        StoredType::U8 => (values.position_first(|v| !is_byte(*v)), "u8"),
+    };
+    match first {
+        None => Ok(()),
+        Some(at) => Err(Error::NotStorable {
+            row: at / vectors.dim(),
+            column: at % vectors.dim(),
+            value: vectors.data()[at],
+            stored,
+        }),
     }
 }
 

@@ -15,6 +15,9 @@ use crate::error::Result;
 /// Points that one task assigns.
 const BLOCK: usize = 256;
 
+/// Coordinates of the mean of a cell that takes no point: farther than any point, and its square is finite.
+pub(crate) const FAR: f32 = 1e18;
+
 /// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tempered {
@@ -101,7 +104,7 @@ impl Tempered {
             .map(|cell| {
                 cancel.check()?;
                 let rows = Matrix::gather(points, members.get(cell));
-                Ok(shape(rows.as_rows(), rank, seed ^ cell as u64))
+                Ok(fit_cell(rows.as_rows(), rank, seed ^ cell as u64))
             })
             .collect::<Result<_>>()?;
         let (mut means, mut residual) =
@@ -126,26 +129,36 @@ impl Tempered {
         })
     }
 
-    /// What is subtracted from the plain squared distance for a point with the coordinates `y`.
-    #[inline]
-    pub(crate) fn relief(&self, cell: usize, y: &[f32]) -> f32 {
-        let residual = self.residual[cell];
-        let sum: f32 = y
-            .iter()
-            .zip(self.variances(cell))
-            .map(|(y, v)| {
-                // An axis without variance holds no point off the mean: it tells nothing.
-                let weight = if *v > residual {
-                    1.0 - residual / v
-                } else {
-                    0.0
-                };
-                weight * y * y
-            })
-            .sum();
-        self.anisotropy * sum
+    /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
+    pub(crate) fn assign(
+        &self,
+        points: Rows<'_>,
+        shortlist: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<u32>> {
+        let cells = Cells {
+            anisotropy: self.anisotropy,
+            rank: self.rank,
+            means: &self.means,
+            shape: |cell: usize| (self.axes(cell), self.variances(cell), self.residual[cell]),
+        };
+        cells.assign(points, shortlist, cancel)
     }
+}
 
+/// Cells that points can be assigned to; `shape` gives axes, variances along them and residual variance of one.
+pub(crate) struct Cells<'a, F> {
+    pub(crate) anisotropy: f32,
+    pub(crate) rank: usize,
+    /// One mean a row; a cell at [`FAR`] takes no point.
+    pub(crate) means: &'a [f32],
+    pub(crate) shape: F,
+}
+
+impl<'a, F> Cells<'a, F>
+where
+    F: Fn(usize) -> (&'a [f32], &'a [f32], f32) + Sync,
+{
     /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
     pub(crate) fn assign(
         &self,
@@ -156,13 +169,13 @@ impl Tempered {
         let mut labels = vec![0; points.len()];
         let norms: Vec<f32> = self
             .means
-            .chunks_exact(self.dim)
+            .chunks_exact(points.dim())
             .map(|m| garlic_simd::dot(m, m))
             .collect();
         let shortlist = if self.anisotropy == 0.0 {
             1
         } else {
-            shortlist.clamp(1, self.len())
+            shortlist.clamp(1, norms.len().max(1))
         };
         labels
             .par_chunks_mut(BLOCK)
@@ -177,13 +190,13 @@ impl Tempered {
     }
 
     fn assign_block(&self, rows: Rows<'_>, norms: &[f32], shortlist: usize, labels: &mut [u32]) {
-        let (cells, dim) = (self.len(), self.dim());
+        let (cells, dim) = (norms.len(), rows.dim());
         let mut products = vec![0.0; rows.len() * cells];
         gemm(
             &mut products,
             rows.data(),
             Trans::No,
-            &self.means,
+            self.means,
             Trans::Yes,
             rows.len(),
             cells,
@@ -210,14 +223,16 @@ impl Tempered {
             let mut best = (f32::INFINITY, u32::MAX);
             for (plain, cell) in &ranked {
                 let cell = *cell as usize;
-                let score = if self.anisotropy == 0.0 {
+                let score = if self.anisotropy == 0.0 || *plain > 0.25 * FAR * FAR {
                     *plain
                 } else {
-                    for ((c, x), m) in centred.iter_mut().zip(row).zip(self.mean(cell)) {
+                    let mean = &self.means[cell * dim..][..dim];
+                    for ((c, x), m) in centred.iter_mut().zip(row).zip(mean) {
                         *c = x - m;
                     }
-                    garlic_simd::dots(self.axes(cell), &centred, &mut y);
-                    plain - self.relief(cell, &y)
+                    let (axes, variances, residual) = (self.shape)(cell);
+                    garlic_simd::dots(axes, &centred, &mut y);
+                    plain - relief(self.anisotropy, variances, residual, &y)
                 };
                 if by_score(&(score, cell as u32), &best).is_lt() {
                     best = (score, cell as u32);
@@ -226,6 +241,25 @@ impl Tempered {
             *label = best.1;
         }
     }
+}
+
+/// What is subtracted from the plain squared distance for a point with the coordinates `y` in a cell of this shape.
+#[inline]
+pub(crate) fn relief(anisotropy: f32, variances: &[f32], residual: f32, y: &[f32]) -> f32 {
+    let sum: f32 = y
+        .iter()
+        .zip(variances)
+        .map(|(y, v)| {
+            // An axis without variance holds no point off the mean: it tells nothing.
+            let weight = if *v > residual {
+                1.0 - residual / v
+            } else {
+                0.0
+            };
+            weight * y * y
+        })
+        .sum();
+    anisotropy * sum
 }
 
 fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
@@ -255,14 +289,16 @@ fn renumber(labels: &mut [u32], count: usize) -> usize {
 }
 
 /// Mean, leading axes and what is left over of some points.
-struct Shape {
-    mean: Vec<f32>,
-    axes: Matrix,
-    variances: Vec<f32>,
-    residual: f32,
+pub(crate) struct Fitted {
+    pub(crate) mean: Vec<f32>,
+    /// As many axes as the points span, but at most the rank asked for.
+    pub(crate) axes: Matrix,
+    pub(crate) variances: Vec<f32>,
+    pub(crate) residual: f32,
 }
 
-fn shape(rows: Rows<'_>, rank: usize, seed: u64) -> Shape {
+/// Fits one cell of at most `rank` axes to its points.
+pub(crate) fn fit_cell(rows: Rows<'_>, rank: usize, seed: u64) -> Fitted {
     let dim = rows.dim();
     let found = top_components(rows, rank.min(dim), seed);
     let total: f64 = rows
@@ -278,7 +314,7 @@ fn shape(rows: Rows<'_>, rank: usize, seed: u64) -> Shape {
     } else {
         ((total - kept).max(0.0) / others as f64) as f32
     };
-    Shape {
+    Fitted {
         mean: found.mean,
         axes: found.basis,
         variances: found.values,

@@ -10,10 +10,11 @@
 use garlic_simd::CodeQuery;
 
 use super::fast::{AHEAD, FastScratch, probe};
+use super::filter::Allowed;
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{ROUNDING, zero_code};
-use crate::index::{Fast, Index};
+use crate::index::{Index, View};
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order.
 const MOST: f64 = 0.6;
@@ -22,52 +23,82 @@ const WORTH: usize = 16;
 /// Recall of the search that gives the first upper bound.
 const FIRST_RECALL: f64 = 0.9;
 
-/// All vectors, in order.
-pub(super) fn brute_force(index: &Index, query: &[f32], k: usize, best: &mut Best) -> Work {
+/// All vectors of an index built by the published method, in order.
+pub(super) fn read_all(
+    index: &Index,
+    query: &[f32],
+    k: usize,
+    allowed: Option<&Allowed>,
+    best: &mut Best,
+) -> Work {
     let mut bytes = Vec::new();
     let query = index.vectors.prepare(query, &mut bytes);
     best.start(k);
+    let mut work = Work::default();
     for (at, id) in index.ids.iter().enumerate() {
-        best.offer(index.vectors.distance(&query, at), *id);
+        if allowed.is_none_or(|allowed| allowed.contains(at as u32)) {
+            best.offer(index.vectors.distance(&query, at), *id);
+            work.candidates += 1;
+        }
     }
-    Work {
-        candidates: index.len() as u64,
-        exact_madds: (index.len() * index.dim()) as u64,
-        ..Work::default()
-    }
+    work.exact_madds = work.candidates * index.space.dim() as u64;
+    work
 }
 
-impl Fast {
+impl View<'_> {
+    /// All vectors that count, in order.
+    pub(super) fn brute_force(&self, query: &[f32], k: usize, best: &mut Best) -> Work {
+        let mut bytes = Vec::new();
+        let query = self.index.vectors.prepare(query, &mut bytes);
+        best.start(k);
+        let mut work = Work::default();
+        let mut offer = |position: u32| {
+            if let Some(point) = self.point(position) {
+                best.offer(point.distance(&query), point.id);
+                work.candidates += 1;
+            }
+        };
+        if self.admits_all() {
+            (0..self.positions() as u32).for_each(&mut offer);
+        } else if let Some(allowed) = self.allowed() {
+            allowed.positions().for_each(&mut offer);
+        } else {
+            self.admitted().for_each(&mut offer);
+        }
+        work.exact_madds = work.candidates * self.index.space.dim() as u64;
+        work
+    }
+
     /// The true `k` nearest neighbours of a query, into `best`.
     pub(super) fn search_exactly(
         &self,
-        index: &Index,
         query: &[f32],
         k: usize,
         scratch: &mut FastScratch,
         best: &mut Best,
     ) -> Work {
-        let (rank, cells) = (self.model.rank(), self.model.len());
-        let bounding =
-            index.dim() * self.model.dim() + (cells * self.model.dim() + self.bins()) * rank;
-        if k >= index.len() || index.len() * index.dim() < WORTH * bounding {
-            return brute_force(index, query, k, best);
+        let points = self.counted();
+        if k >= points || !self.worth_bounding(points) {
+            return self.brute_force(query, k, best);
         }
         let mut work = Work::default();
-        if !self.prove(index, query, k, MOST, scratch, best, &mut work) {
-            work += brute_force(index, query, k, best);
+        if !self.prove(query, k, MOST, scratch, best, &mut work) {
+            work += self.brute_force(query, k, best);
         }
         work
     }
 
+    /// Whether distances of this many points cost far more than bounding all bins does.
+    pub(super) fn worth_bounding(&self, points: usize) -> bool {
+        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
+        let dim = self.index.space.dim();
+        let bounding = dim * wide + (self.cells() * wide + self.bins()) * rank;
+        points * dim >= WORTH * bounding
+    }
+
     /// The true neighbours by bounds; false when the share of the points that they leave exceeds `most`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of a search and of a searcher"
-    )]
     fn prove(
         &self,
-        index: &Index,
         query: &[f32],
         k: usize,
         most: f64,
@@ -75,20 +106,47 @@ impl Fast {
         best: &mut Best,
         work: &mut Work,
     ) -> bool {
-        let (rank, cells) = (self.model.rank(), self.model.len());
-        let plan = self.calibration.plan(k, FIRST_RECALL, cells);
-        *work += self.search(index, query, &plan, scratch, best);
+        let plan = self.body.calibration.plan(k, FIRST_RECALL, self.cells());
+        *work += self.search(query, &plan, scratch, best);
         let radius = best.worst();
-        if !radius.is_finite() {
+        if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {
             return false;
         }
+        let FastScratch { found, bytes, .. } = scratch;
+        let prepared = self.index.vectors.prepare(query, bytes);
+        best.start(k);
+        for (i, f) in found.iter().enumerate() {
+            if let Some(next) = found.get(i + AHEAD) {
+                self.prefetch(next.at);
+            }
+            if let Some(point) = self.point(f.at) {
+                best.offer(point.distance(&prepared), point.id);
+            }
+        }
+        work.candidates += found.len() as u64;
+        work.exact_madds += (found.len() * self.index.space.dim()) as u64;
+        true
+    }
 
+    /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
+    /// when the bins that may have such points hold more than the share `most` of all.
+    pub(super) fn within(
+        &self,
+        query: &[f32],
+        radius: f32,
+        most: f64,
+        scratch: &mut FastScratch,
+        work: &mut Work,
+    ) -> bool {
+        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
+        let learned = &self.body.learned;
         // Every cell and every bin, from below.
-        let outside = self.rotate(&index.space, query, scratch);
-        self.nearest_cells(cells, scratch);
+        let outside = self.rotate(query, scratch);
+        self.nearest_cells(self.cells(), scratch);
+        let cells = scratch.cells.len();
         let mut views = Vec::with_capacity(cells);
         let mut kept: Vec<(u32, u32)> = Vec::new();
-        let mut points = 0;
+        let (mut points, mut bins) = (0, 0);
         let mut distances = Vec::new();
         let mut coordinates = Vec::with_capacity(cells * rank);
         for number in 0..cells {
@@ -97,54 +155,62 @@ impl Fast {
             let slack = base * ROUNDING;
             let inside = garlic_simd::dot(&scratch.y, &scratch.y);
             let away = (base - inside).max(0.0);
-            let view = View {
+            let view = Sight {
                 base,
                 low: (away - slack).max(0.0).sqrt(),
                 high: (away + slack).sqrt(),
                 length: inside.sqrt() + slack.sqrt(),
                 rounding: slack,
             };
-            let bins = self.learned.bins_of(at);
-            distances.resize(bins.len(), 0.0);
-            let centres = &self.centres[bins.start * rank..bins.end * rank];
-            garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
-            for (bin, distance) in bins.zip(&distances) {
-                if view.bound(*distance, &self.learned.bounds[bin]) <= radius {
-                    kept.push((number as u32, bin as u32));
-                    points += self.learned.positions(bin).len();
+            let range = self.base_bins(at);
+            let base = (
+                range.start as u32,
+                &self.body.centres()[range.start * rank..range.end * rank],
+            );
+            let places = self.places(at).iter();
+            let others = places.map(|p| (p.first_bin, &*p.run.data.centres));
+            for (first, centres) in std::iter::once(base).chain(others) {
+                distances.resize(centres.len() / rank, 0.0);
+                garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
+                for (bin, distance) in (first..).zip(&distances) {
+                    if view.bound(*distance, &self.bounds(bin)) <= radius {
+                        kept.push((number as u32, bin));
+                        points += self.bin(bin).len;
+                    }
                 }
+                bins += distances.len();
             }
             views.push(view);
             coordinates.extend_from_slice(&scratch.y);
         }
-        work.cells_scored += cells as u64;
-        work.routing_madds += (cells * self.model.dim()) as u64;
+        work.cells_scored += self.cells() as u64;
+        work.routing_madds += (self.cells() * wide) as u64;
         work.cells_projected += cells as u64;
-        work.projection_madds += (cells * rank * self.model.dim()) as u64;
-        work.bins_ordered += self.bins() as u64;
-        work.ordering_madds += (self.bins() * rank) as u64;
-        work.rotation_madds += (index.dim() * (self.model.dim() + 1)) as u64;
-        if points as f64 > most * index.len() as f64 {
+        work.projection_madds += (cells * rank * wide) as u64;
+        work.bins_ordered += bins as u64;
+        work.ordering_madds += (bins * rank) as u64;
+        work.rotation_madds += (self.index.space.dim() * (wide + 1)) as u64;
+        if points as f64 > most * self.counted() as f64 {
             return false;
         }
 
-        // What is left: codes first, then vectors.
+        // What is left: codes.
         scratch.found.clear();
         let mut last = None;
-        let mut weights = vec![0i8; self.learned.width];
+        let mut weights = vec![0i8; learned.width];
         let mut scales = Default::default();
         for (number, bin) in kept {
-            let (number, bin) = (number as usize, bin as usize);
+            let number = number as usize;
             let view = &views[number];
             if last != Some(number) {
                 let at = scratch.cells[number].at as usize;
                 let y = &coordinates[number * rank..][..rank];
-                let steps = &self.learned.steps[at * self.learned.width..][..rank];
-                let zero = zero_code(self.learned.bits);
+                let steps = &self.frame(at).steps[..rank];
+                let zero = zero_code(learned.bits);
                 scales = probe(y, steps, zero, view.base, &mut weights);
                 last = Some(number);
             }
-            let bounds = &self.learned.bounds[bin];
+            let bounds = self.bounds(bin);
             // Half a unit of every weight at most, times two for the cross term.
             let weighing = scales.scale.abs() * 0.5 * bounds.mass;
             let limit = radius
@@ -160,30 +226,28 @@ impl Fast {
                 scale: scales.scale,
                 offset: scales.offset,
             };
-            let (codes, first) = (self.learned.codes(bin), self.learned.bins[bin].first);
+            let bin = self.bin(bin);
             let found = &mut scratch.found;
-            garlic_simd::scan_codes(self.learned.bits, codes, &code_query, limit, first, found);
-            work.codes += self.learned.positions(bin).len() as u64;
+            garlic_simd::scan_codes(
+                learned.bits,
+                bin.codes,
+                &code_query,
+                limit,
+                bin.first,
+                found,
+            );
+            work.codes += bin.len as u64;
         }
         work.code_madds = work.codes * rank as u64;
-        let FastScratch { found, bytes, .. } = scratch;
-        let prepared = index.vectors.prepare(query, bytes);
-        best.start(k);
-        for (i, f) in found.iter().enumerate() {
-            if let Some(next) = found.get(i + AHEAD) {
-                index.vectors.prefetch(index.dim(), next.at as usize);
-            }
-            let at = f.at as usize;
-            best.offer(index.vectors.distance(&prepared, at), index.ids[at]);
+        if !self.admits_all() {
+            self.keep_admitted(0, &mut scratch.found);
         }
-        work.candidates += found.len() as u64;
-        work.exact_madds += (found.len() * index.dim()) as u64;
         true
     }
 }
 
 /// A query as one cell sees it.
-struct View {
+struct Sight {
     /// Squared distance from the cell's mean.
     base: f32,
     /// Distance from the frame, at least and at most.
@@ -195,7 +259,7 @@ struct View {
     rounding: f32,
 }
 
-impl View {
+impl Sight {
     /// A lower bound for the squared distance to any point of a bin whose centre is at this squared distance.
     fn bound(&self, centre: f32, bin: &crate::cell::learned::Bounds) -> f32 {
         let within = (centre.sqrt() - bin.radius - self.rounding.sqrt() * ROUNDING.sqrt()).max(0.0);
@@ -231,18 +295,17 @@ mod tests {
                 ..Config::default()
             };
             let index = Index::builder().config(config).build(rows).unwrap();
-            let body = index.tempered().unwrap();
+            let view = View::new(&index, index.tempered().unwrap());
             let (mut scratch, mut best) = (FastScratch::default(), Best::default());
             let (mut codes, mut candidates) = (0, 0);
             for case in 0..60 {
                 let mut query = rows.row(case * 23).to_vec();
                 query[case % dim] += (case % 5) as f32 * 0.7;
                 for k in [1, 9] {
-                    brute_force(&index, &query, k, &mut best);
+                    view.brute_force(&query, k, &mut best);
                     let expected = best.hits();
                     let mut work = Work::default();
-                    let proved =
-                        body.prove(&index, &query, k, 1.0, &mut scratch, &mut best, &mut work);
+                    let proved = view.prove(&query, k, 1.0, &mut scratch, &mut best, &mut work);
                     assert!(proved);
                     assert_eq!(best.hits(), expected, "seed {seed} case {case} k {k}");
                     codes += work.codes;

@@ -7,14 +7,15 @@ use super::params::{Answer, Plan};
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{BIN_BITS, zero_code};
-use crate::index::{Fast, Index};
+use crate::index::View;
 use crate::model::Lists;
-use crate::space::Space;
 
 /// Bins and vectors that are asked from memory ahead of their use.
 pub(super) const AHEAD: usize = 8;
 /// Steps of the rough order of bins and candidates.
 const STEPS: usize = 64;
+/// Neighbours whose setting tells a range search how far estimates can be trusted.
+const LIKE_K: usize = 100;
 
 /// Buffers of one query at a time.
 #[derive(Default)]
@@ -95,44 +96,45 @@ pub(super) fn probe(y: &[f32], steps: &[f32], zero: i32, base: f32, weights: &mu
     }
 }
 
-impl Fast {
+impl View<'_> {
     /// The `count` cells nearest to a query, nearest first.
-    pub(crate) fn route(
-        &self,
-        space: &Space,
-        query: &[f32],
-        count: usize,
-        scratch: &mut FastScratch,
-    ) -> Vec<u32> {
-        self.rotate(space, query, scratch);
+    pub(crate) fn route(&self, query: &[f32], count: usize, scratch: &mut FastScratch) -> Vec<u32> {
+        self.rotate(query, scratch);
         self.best_cells(count, scratch);
         scratch.cells.iter().map(|c| c.at).collect()
     }
 
     /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
-    pub(super) fn rotate(&self, space: &Space, query: &[f32], scratch: &mut FastScratch) -> f32 {
+    pub(super) fn rotate(&self, query: &[f32], scratch: &mut FastScratch) -> f32 {
+        let mean = &self.index.space.mean;
         scratch.projected.clear();
         scratch.centred.clear();
         scratch
             .centred
-            .extend(query.iter().zip(&space.mean).map(|(x, m)| x - m));
-        scratch.query.resize(self.model.dim(), 0.0);
-        garlic_simd::dots(&self.rotation, &scratch.centred, &mut scratch.query);
+            .extend(query.iter().zip(mean).map(|(x, m)| x - m));
+        scratch.query.resize(self.body.model.dim(), 0.0);
+        garlic_simd::dots(&self.body.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         (whole - garlic_simd::dot(&scratch.query, &scratch.query)).max(0.0)
     }
 
-    /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first.
+    /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
+    /// points that count.
     pub(super) fn nearest_cells(&self, count: usize, scratch: &mut FastScratch) {
-        let cells = self.model.len();
+        let cells = self.cells();
         scratch.distances.resize(cells, 0.0);
-        garlic_simd::l2_squared_rows(&self.model.means, &scratch.query, &mut scratch.distances);
+        garlic_simd::l2_squared_rows(self.means(), &scratch.query, &mut scratch.distances);
         let numbered = scratch.distances.iter().zip(0..);
+        let numbered = numbered.map(|(d, at)| Estimate { estimate: *d, at });
         scratch.cells.clear();
-        scratch
-            .cells
-            .extend(numbered.map(|(d, at)| Estimate { estimate: *d, at }));
-        if count < cells {
+        if self.admits_all() {
+            scratch.cells.extend(numbered);
+        } else {
+            scratch
+                .cells
+                .extend(numbered.filter(|e| self.counted_in(e.at as usize) > 0));
+        }
+        if count < scratch.cells.len() {
             shrink(&mut scratch.cells, count);
         }
         scratch.cells.sort_unstable_by_key(Estimate::key);
@@ -143,19 +145,20 @@ impl Fast {
     ///
     /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
     pub(super) fn best_cells(&self, count: usize, scratch: &mut FastScratch) -> usize {
-        let shortlist = (2 * count.min(self.model.len()) + 8).min(self.model.len());
+        let shortlist = 2 * count.min(self.cells()) + 8;
         self.nearest_cells(shortlist, scratch);
-        if count >= self.model.len() || self.model.anisotropy == 0.0 {
+        let shortlist = scratch.cells.len();
+        if count >= shortlist || self.body.model.anisotropy == 0.0 {
             scratch.cells.truncate(count);
             return scratch.cells.len();
         }
-        let rank = self.model.rank();
+        let rank = self.body.model.rank();
         let mut scored = Vec::with_capacity(shortlist);
         let mut coordinates = Vec::with_capacity(shortlist * rank);
         for number in 0..shortlist {
             let cell = scratch.cells[number];
             self.project(number, 0.0, scratch);
-            let score = (cell.estimate - self.model.relief(cell.at as usize, &scratch.y)).max(0.0);
+            let score = (cell.estimate - self.relief(cell.at as usize, &scratch.y)).max(0.0);
             scored.push(Estimate {
                 at: number as u32,
                 estimate: score,
@@ -178,14 +181,14 @@ impl Fast {
     /// Leaves the coordinates of the query in the frame of a probed cell in `scratch`; returns its squared
     /// distance from the cell's mean.
     pub(super) fn project(&self, number: usize, outside: f32, scratch: &mut FastScratch) -> f32 {
-        let rank = self.model.rank();
+        let rank = self.body.model.rank();
         let cell = scratch.cells[number];
         let at = cell.at as usize;
         scratch.y.resize(rank, 0.0);
         match scratch.projected.get(number * rank..(number + 1) * rank) {
             Some(y) => scratch.y.copy_from_slice(y),
             None => {
-                garlic_simd::dots(self.model.axes(at), &scratch.query, &mut scratch.y);
+                garlic_simd::dots(self.frame(at).axes, &scratch.query, &mut scratch.y);
                 self.centre(at, &mut scratch.y);
             }
         }
@@ -194,27 +197,27 @@ impl Fast {
 
     /// Turns inner products with a cell's axes into coordinates in its frame.
     fn centre(&self, cell: usize, products: &mut [f32]) {
-        let origin = &self.learned.origins[cell * self.model.rank()..];
-        for (y, o) in products.iter_mut().zip(origin) {
+        for (y, o) in products.iter_mut().zip(self.frame(cell).origin) {
             *y -= o;
         }
     }
 
     /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
     fn view(&self, number: usize, outside: f32, limit: f32, scratch: &mut FastScratch) {
-        let learned = &self.learned;
-        let (rank, width) = (self.model.rank(), learned.width);
+        let learned = &self.body.learned;
+        let (rank, width) = (self.body.model.rank(), learned.width);
         let base = self.project(number, outside, scratch);
         let at = scratch.cells[number].at as usize;
         scratch.probe_of[at] = number as u32;
+        let frame = self.frame(at);
         let weights = &mut scratch.weights[number * width..][..width];
-        let steps = &learned.steps[at * width..][..rank];
+        let steps = &frame.steps[..rank];
         let points = probe(&scratch.y, steps, zero_code(learned.bits), base, weights);
         scratch.probes.push(points);
         let (bins, weights) = if learned.bits == BIN_BITS {
             (points, &*weights)
         } else {
-            let steps = &learned.bin_steps[at * width..][..rank];
+            let steps = &frame.bin_steps[..rank];
             let weights = &mut scratch.bin_weights;
             let bins = probe(&scratch.y, steps, zero_code(BIN_BITS), base, weights);
             (bins, &weights[..])
@@ -224,8 +227,15 @@ impl Fast {
             scale: bins.scale,
             offset: bins.offset,
         };
-        let (codes, first) = (learned.bin_codes(at), learned.cell_bins[at]);
-        garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+        let base = self.base_bins(at);
+        if !base.is_empty() {
+            let (codes, first) = (learned.bin_codes(at), base.start as u32);
+            garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+        }
+        for place in self.places(at) {
+            let (codes, first) = (&place.run.data.bin_blocks, place.first_bin);
+            garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+        }
     }
 
     /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
@@ -238,8 +248,8 @@ impl Fast {
         scratch: &mut FastScratch,
         work: &mut Work,
     ) -> f32 {
-        let learned = &self.learned;
-        let width = learned.width;
+        let learned = &self.body.learned;
+        let (width, all) = (learned.width, self.admits_all());
         let FastScratch {
             bins,
             found,
@@ -249,30 +259,44 @@ impl Fast {
             ..
         } = scratch;
         for bin in bins.iter().take(AHEAD) {
-            garlic_simd::prefetch(learned.codes(bin.at as usize));
+            garlic_simd::prefetch(self.bin(bin.at).codes);
         }
         for (i, bin) in bins.iter().enumerate() {
             if bin.estimate > limit * slack {
                 break;
             }
             if let Some(next) = bins.get(i + AHEAD) {
-                garlic_simd::prefetch(learned.codes(next.at as usize));
+                garlic_simd::prefetch(self.bin(next.at).codes);
             }
-            let bin = bin.at as usize;
-            let number = probe_of[self.bin_cell[bin] as usize] as usize;
+            let bin = self.bin(bin.at);
+            let number = probe_of[bin.cell as usize] as usize;
             let query = CodeQuery {
                 weights: &weights[number * width..][..width],
                 scale: probes[number].scale,
                 offset: probes[number].offset,
             };
-            let (codes, first) = (learned.codes(bin), learned.bins[bin].first);
-            garlic_simd::scan_codes(learned.bits, codes, &query, limit, first, found);
-            work.codes += learned.positions(bin).len() as u64;
+            let before = found.len();
+            garlic_simd::scan_codes(learned.bits, bin.codes, &query, limit, bin.first, found);
+            work.codes += bin.len as u64;
+            if !all {
+                self.keep_admitted(before, found);
+            }
             if found.len() >= keep.saturating_mul(2) {
                 limit = shrink(found, keep);
             }
         }
         limit
+    }
+
+    /// Makes room for the cells in `scratch`.
+    fn start(&self, scratch: &mut FastScratch) {
+        let width = self.body.learned.width;
+        scratch.probe_of.resize(self.cells(), 0);
+        scratch.probes.clear();
+        scratch.weights.resize(scratch.cells.len() * width, 0);
+        scratch.bin_weights.resize(width, 0);
+        scratch.bins.clear();
+        scratch.found.clear();
     }
 
     /// Leaves the candidates in `scratch`, roughly nearest first; the cells are there already.
@@ -284,17 +308,11 @@ impl Fast {
         let bins: usize = scratch
             .cells
             .iter()
-            .map(|c| self.learned.bins_of(c.at as usize).len())
+            .map(|c| self.bins_in(c.at as usize))
             .sum();
         let budget = ((bins as f64 * plan.bins).ceil() as usize).clamp(1, bins.max(1));
         let keep = plan.rerank.max(plan.k);
-        scratch.probe_of.resize(self.model.len(), 0);
-        scratch.probes.clear();
-        scratch.weights.resize(cells * self.learned.width, 0);
-        scratch.bin_weights.resize(self.learned.width, 0);
-        scratch.bins.clear();
-        scratch.found.clear();
-
+        self.start(scratch);
         let first = cells.div_ceil(4);
         let mut limit = f32::INFINITY;
         if plan.slack.is_finite() {
@@ -354,23 +372,57 @@ impl Fast {
         work.bins_ordered += bins as u64;
     }
 
+    /// Leaves points that are likely within a squared distance in `scratch`: those that their codes put there, and
+    /// as many more as estimates are wrong by in a search of this recall.
+    pub(super) fn likely_within(
+        &self,
+        query: &[f32],
+        squared: f32,
+        recall: f64,
+        scratch: &mut FastScratch,
+        work: &mut Work,
+    ) {
+        let plan = self.body.calibration.plan(LIKE_K, recall, self.cells());
+        let outside = self.rotate(query, scratch);
+        self.nearest_cells(self.cells(), scratch);
+        let cells = scratch.cells.len();
+        self.start(scratch);
+        for number in 0..cells {
+            self.view(number, outside, squared * plan.slack, scratch);
+        }
+        let limit = (squared * plan.trust).next_up();
+        self.scan(usize::MAX, f32::INFINITY, limit, scratch, work);
+        work.bins_ordered += self.bins() as u64;
+        self.count(cells, work);
+    }
+
     /// Points of a bin, on average.
     fn mean_bin(&self) -> usize {
-        let points = self.learned.bins.last().map_or(0, |b| b.first as usize);
-        (points / self.bins().max(1)).max(1)
+        (self.index.len() / self.bins().max(1)).max(1)
+    }
+
+    /// Drops points that do not count from the end of `found`.
+    pub(super) fn keep_admitted(&self, from: usize, found: &mut Vec<Estimate>) {
+        let mut kept = from;
+        for i in from..found.len() {
+            if self.admits(found[i].at) {
+                found[kept] = found[i];
+                kept += 1;
+            }
+        }
+        found.truncate(kept);
     }
 
     /// Answers one query into `best`.
     pub(crate) fn search(
         &self,
-        index: &Index,
         query: &[f32],
         plan: &Plan,
         scratch: &mut FastScratch,
         best: &mut Best,
     ) -> Work {
         let mut work = Work::default();
-        let outside = self.rotate(&index.space, query, scratch);
+        let outside = self.rotate(query, scratch);
         // With bins that are left out by their estimates the choice of cells matters little, and the plain
         // distance is cheaper; a fixed number of cells should be the best ones.
         let projected = if plan.slack.is_finite() {
@@ -380,30 +432,29 @@ impl Fast {
             self.best_cells(plan.probes, scratch)
         };
         self.candidates(outside, plan, scratch, &mut work);
-        self.rerank(index, query, plan, scratch, best, &mut work);
-        self.count(&index.space, projected, &mut work);
+        self.rerank(query, plan, scratch, best, &mut work);
+        self.count(projected, &mut work);
         work
     }
 
     /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
-    /// them together, cell by cell. The answers are those of [`Fast::search`].
+    /// them together, cell by cell. The answers are those of [`View::search`].
     pub(crate) fn search_many(
         &self,
-        index: &Index,
         queries: Rows<'_>,
         plan: &Plan,
         scratch: &mut FastScratch,
         best: &mut Best,
         answers: &mut [Answer],
     ) {
-        let (count, dim, wide) = (queries.len(), queries.dim(), self.model.dim());
-        let rank = self.model.rank();
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
+        let rank = self.body.model.rank();
         let mut centred = Vec::with_capacity(count * dim);
         for query in queries.iter() {
-            centred.extend(query.iter().zip(&index.space.mean).map(|(x, m)| x - m));
+            centred.extend(query.iter().zip(&self.index.space.mean).map(|(x, m)| x - m));
         }
         let mut rotated = vec![0.0; count * wide];
-        garlic_simd::dots_many(&self.rotation, &centred, dim, &mut rotated);
+        garlic_simd::dots_many(&self.body.rotation, &centred, dim, &mut rotated);
         let outside: Vec<f32> = centred
             .chunks_exact(dim)
             .zip(rotated.chunks_exact(wide))
@@ -411,29 +462,31 @@ impl Fast {
             .collect();
         drop(centred);
 
-        let probes = plan.probes.min(self.model.len());
+        // Every query visits as many cells: all, or as many as have points that count.
+        let mut probes = plan.probes.min(self.cells());
         let mut cells = Vec::with_capacity(count * probes);
         for query in rotated.chunks_exact(wide) {
             scratch.query.clear();
             scratch.query.extend_from_slice(query);
             self.nearest_cells(probes, scratch);
             cells.extend_from_slice(&scratch.cells);
+            probes = scratch.cells.len();
         }
-        let visits = Lists::group(
-            self.model.len(),
-            cells.iter().zip(0..).map(|(c, v)| (c.at, v)),
-        );
+        let visits = Lists::group(self.cells(), cells.iter().zip(0..).map(|(c, v)| (c.at, v)));
         let mut projected = vec![0.0; cells.len() * rank];
         let (mut inputs, mut products) = (Vec::new(), Vec::new());
-        for cell in 0..self.model.len() {
+        for cell in 0..self.cells() {
             let visits = visits.get(cell);
+            if visits.is_empty() {
+                continue;
+            }
             inputs.clear();
             for visit in visits {
                 let query = *visit as usize / probes;
                 inputs.extend_from_slice(&rotated[query * wide..][..wide]);
             }
             products.resize(visits.len() * rank, 0.0);
-            garlic_simd::dots_many(self.model.axes(cell), &inputs, wide, &mut products);
+            garlic_simd::dots_many(self.frame(cell).axes, &inputs, wide, &mut products);
             for (visit, products) in visits.iter().zip(products.chunks_exact_mut(rank)) {
                 self.centre(cell, products);
                 projected[*visit as usize * rank..][..rank].copy_from_slice(products);
@@ -450,8 +503,8 @@ impl Fast {
                 .projected
                 .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
             self.candidates(outside[i], plan, scratch, &mut work);
-            self.rerank(index, query, plan, scratch, best, &mut work);
-            self.count(&index.space, probes, &mut work);
+            self.rerank(query, plan, scratch, best, &mut work);
+            self.count(probes, &mut work);
             *answer = Answer {
                 hits: best.hits(),
                 work,
@@ -463,7 +516,6 @@ impl Fast {
     /// Exact distances of the candidates in `scratch`.
     fn rerank(
         &self,
-        index: &Index,
         query: &[f32],
         plan: &Plan,
         scratch: &mut FastScratch,
@@ -471,29 +523,30 @@ impl Fast {
         work: &mut Work,
     ) {
         let FastScratch { found, bytes, .. } = scratch;
-        let (vectors, dim) = (&index.vectors, index.dim());
-        let query = vectors.prepare(query, bytes);
+        let query = self.index.vectors.prepare(query, bytes);
         best.start(plan.k);
         for f in found.iter().take(AHEAD) {
-            vectors.prefetch(dim, f.at as usize);
+            self.prefetch(f.at);
         }
         for (i, f) in found.iter().enumerate() {
             if f.estimate > plan.trust * best.worst() {
                 break;
             }
             if let Some(next) = found.get(i + AHEAD) {
-                vectors.prefetch(dim, next.at as usize);
+                self.prefetch(next.at);
             }
-            let at = f.at as usize;
-            best.offer(vectors.distance(&query, at), index.ids[at]);
-            work.candidates += 1;
+            if let Some(point) = self.point(f.at) {
+                best.offer(point.distance(&query), point.id);
+                work.candidates += 1;
+            }
         }
     }
 
     /// Counts the multiply-adds of a query that probed `probed` cells.
-    fn count(&self, space: &Space, probed: usize, work: &mut Work) {
-        let (rank, wide, dim) = (self.model.rank(), self.model.dim(), space.dim());
-        let cells = self.model.len();
+    fn count(&self, probed: usize, work: &mut Work) {
+        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
+        let dim = self.index.space.dim();
+        let cells = self.cells();
         work.rotation_madds = (dim * (wide + 1) + wide) as u64;
         work.routing_madds = (cells * wide) as u64;
         work.cells_scored = cells as u64;

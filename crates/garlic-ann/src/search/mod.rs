@@ -2,16 +2,21 @@
 
 mod exact;
 mod fast;
+mod filter;
 mod grid;
 mod params;
+mod range;
 mod route;
 mod scan;
 mod searcher;
 mod work;
 
 pub(crate) use fast::FastScratch;
+pub(crate) use filter::Allowed;
+pub use filter::Filter;
 pub(crate) use params::Plan;
 pub use params::{Answer, Hit, Search};
+pub use range::Range;
 pub(crate) use route::Router;
 pub(crate) use scan::Best;
 pub(crate) use searcher::ScratchPool;

@@ -1,8 +1,11 @@
 //! What a query asks for and what it gets.
 
+use std::sync::Arc;
+
+use super::filter::{Allowed, Filter};
 use super::work::Work;
 use crate::error::{Error, Result};
-use crate::index::{Body, Index};
+use crate::index::{Body, Index, View};
 
 /// What a query asks for.
 ///
@@ -15,6 +18,7 @@ pub struct Search {
     rerank: Option<usize>,
     recall: Option<f64>,
     exact: bool,
+    filter: Option<Filter>,
     threads: Option<usize>,
 }
 
@@ -28,6 +32,7 @@ impl Search {
             rerank: None,
             recall: None,
             exact: false,
+            filter: None,
             threads: None,
         }
     }
@@ -43,6 +48,12 @@ impl Search {
     /// All true neighbours, certainly: whatever is not looked at is proved to lie farther away.
     pub fn exact(mut self, exact: bool) -> Self {
         self.exact = exact;
+        self
+    }
+
+    /// Only points that the filter lets through.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
         self
     }
 
@@ -71,7 +82,7 @@ impl Search {
     }
 
     /// The parameters with all defaults filled in, checked.
-    pub(crate) fn plan(&self, index: &Index) -> Result<Plan> {
+    pub(crate) fn plan(&self, index: &Index) -> Result<Planned> {
         let wrong = |name, value: String, rule| Err(Error::SearchParameter { name, value, rule });
         if self.k == 0 {
             return wrong("k", "0".into(), "must be at least 1");
@@ -96,6 +107,7 @@ impl Search {
         if self.threads == Some(0) {
             return wrong("threads", "0".into(), "must be at least 1");
         }
+        let allowed = self.filter.as_ref().map(|f| f.translate(index));
         let mut plan = match &index.body {
             Body::Published(_) => {
                 let rule = "an index built by the published method has no calibration and no codes; use probes and bins";
@@ -113,7 +125,14 @@ impl Search {
             }
             Body::Tempered(body) => {
                 let recall = self.recall.unwrap_or(index.config.recall);
-                body.calibration.plan(self.k, recall, body.model.len())
+                let plan = body.calibration.plan(self.k, recall, index.cells());
+                match &allowed {
+                    None => plan,
+                    Some(allowed) => {
+                        let view = View::new(index, body).with(Some(allowed));
+                        plan_filtered(&view, plan, recall)
+                    }
+                }
             }
         };
         if let Some(probes) = self.probes {
@@ -126,9 +145,40 @@ impl Search {
         if let Some(rerank) = self.rerank {
             (plan.rerank, plan.trust) = (rerank, f32::INFINITY);
         }
+        // What was asked for by name is what is done.
+        let by_name = self.probes.is_some() || self.bins.is_some() || self.rerank.is_some();
+        plan.all = plan.all && !by_name;
         plan.exact = self.exact;
         plan.threads = self.threads.unwrap_or(1);
-        Ok(plan)
+        Ok(Planned { plan, allowed })
+    }
+}
+
+/// Checked parameters, and the points that the filter allows.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    pub(crate) allowed: Option<Arc<Allowed>>,
+}
+
+/// The plan for a search among some points only.
+///
+/// Where one in ten points is allowed, the ten nearest of those lie among the hundred nearest of all: as many
+/// cells are visited as a search for a hundred visits. Bins and candidates need no change, for a search leaves
+/// them out by comparing with what it has found, and it finds allowed points only. When distances to all
+/// allowed points cost less, those are computed.
+fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
+    let (points, counted) = (view.index.len() as f64, view.counted().max(1) as f64);
+    let among = (plan.k as f64 * points / counted).ceil() as usize;
+    let probes = view
+        .body
+        .calibration
+        .plan(among, recall, view.cells())
+        .probes
+        .max(plan.probes);
+    Plan {
+        probes,
+        all: view.price_of_all() <= view.price_of_search(probes, counted / points),
+        ..plan
     }
 }
 
@@ -146,6 +196,8 @@ pub(crate) struct Plan {
     /// Candidates estimated farther than this many times the k-th distance so far are left out.
     pub(crate) trust: f32,
     pub(crate) exact: bool,
+    /// Distances to all points that the filter allows are cheaper than a search.
+    pub(crate) all: bool,
     pub(crate) threads: usize,
 }
 
@@ -160,6 +212,7 @@ impl Plan {
             slack: f32::INFINITY,
             trust: f32::INFINITY,
             exact: false,
+            all: false,
             threads: 1,
         }
     }
@@ -168,7 +221,7 @@ impl Plan {
 /// One neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Hit {
-    /// Identifier of the vector: its row number when the index was built.
+    /// Identifier of the vector: its row number when the index was built, unless another was given.
     pub id: u64,
     /// True Euclidean distance, in the original space.
     pub distance: f32,

@@ -5,15 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-use super::exact::brute_force;
+use super::exact::read_all;
 use super::fast::FastScratch;
-use super::params::{Answer, Plan, Search};
+use super::filter::Allowed;
+use super::params::{Answer, Plan, Planned, Search};
 use super::route::RouteScratch;
 use super::scan::{Best, Seen};
 use super::work::Work;
 use crate::cell::bins::BinScratch;
 use crate::error::{Error, Result};
-use crate::index::{Body, Index, LARGEST_VALUE, Published, thread_pool};
+use crate::index::{Body, Index, LARGEST_VALUE, Published, View, thread_pool};
 
 /// Queries of a batch that share the work of rotating and projecting.
 const GROUP: usize = 64;
@@ -85,9 +86,9 @@ pub struct Searcher<'a> {
 impl Searcher<'_> {
     /// The nearest neighbours of one query.
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
-        let plan = search.plan(self.index)?;
+        let planned = search.plan(self.index)?;
         self.index.check_query(query, 0)?;
-        Ok(self.index.run(query, &plan, &mut self.scratch))
+        Ok(self.index.run(query, &planned, &mut self.scratch))
     }
 }
 
@@ -113,16 +114,17 @@ impl Index {
 
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
-        let plan = search.plan(self)?;
+        let planned = search.plan(self)?;
+        let threads = planned.plan.threads;
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }
         let mut answers = vec![Answer::default(); queries.len()];
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
-            self.run_many(queries, &plan, &mut searcher.scratch, answers);
+            self.run_many(queries, &planned, &mut searcher.scratch, answers);
         };
-        if plan.threads == 1 {
+        if threads == 1 {
             let mut searcher = self.searcher();
             for (i, answers) in answers.chunks_mut(GROUP).enumerate() {
                 group(i * GROUP, answers, &mut searcher);
@@ -130,8 +132,8 @@ impl Index {
             return Ok(answers);
         }
         // Small enough that the threads end together, large enough to share the work within a group.
-        let size = queries.len().div_ceil(4 * plan.threads).clamp(1, GROUP);
-        let pool = thread_pool(plan.threads)?;
+        let size = queries.len().div_ceil(4 * threads).clamp(1, GROUP);
+        let pool = thread_pool(threads)?;
         pool.install(|| {
             let groups = answers.par_chunks_mut(size).enumerate();
             groups.for_each_init(
@@ -146,18 +148,20 @@ impl Index {
     fn run_many(
         &self,
         queries: Rows<'_>,
-        plan: &Plan,
+        planned: &Planned,
         scratch: &mut Scratch,
         answers: &mut [Answer],
     ) {
-        match &self.body {
-            Body::Tempered(body) if !plan.exact && plan.slack.is_finite() => {
+        let Planned { plan, allowed } = planned;
+        match self.view() {
+            Some(view) if !plan.exact && !plan.all && plan.slack.is_finite() => {
                 let Scratch { fast, best, .. } = scratch;
-                body.search_many(self, queries, plan, fast, best, answers);
+                let view = view.with(allowed.as_deref());
+                view.search_many(queries, plan, fast, best, answers);
             }
             _ => {
                 for (query, answer) in queries.iter().zip(answers) {
-                    *answer = self.run(query, plan, scratch);
+                    *answer = self.run(query, planned, scratch);
                 }
             }
         }
@@ -174,7 +178,9 @@ impl Index {
                 self.route_query(body, query, count, scratch, &mut Work::default());
                 Ok(scratch.cells.clone())
             }
-            Body::Tempered(body) => Ok(body.route(&self.space, query, count, &mut scratch.fast)),
+            Body::Tempered(body) => {
+                Ok(View::new(self, body).route(query, count, &mut scratch.fast))
+            }
         }
     }
 
@@ -224,20 +230,28 @@ impl Index {
     }
 
     /// One query that has been checked.
-    fn run(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> Answer {
+    fn run(&self, query: &[f32], planned: &Planned, scratch: &mut Scratch) -> Answer {
+        let Planned { plan, allowed } = planned;
+        let allowed = allowed.as_deref();
         let Scratch { fast, best, .. } = &mut *scratch;
         let work = match &self.body {
-            Body::Published(_) if plan.exact => brute_force(self, query, plan.k, best),
-            Body::Published(body) => self.run_published(body, query, plan, scratch),
-            Body::Tempered(body) if plan.exact => {
-                body.search_exactly(self, query, plan.k, fast, best)
+            Body::Published(_) if plan.exact => read_all(self, query, plan.k, allowed, best),
+            Body::Published(body) => self.run_published(body, query, plan, allowed, scratch),
+            Body::Tempered(body) => {
+                let view = View::new(self, body).with(allowed);
+                if plan.exact {
+                    view.search_exactly(query, plan.k, fast, best)
+                } else if plan.all {
+                    view.brute_force(query, plan.k, best)
+                } else {
+                    view.search(query, plan, fast, best)
+                }
             }
-            Body::Tempered(body) => body.search(self, query, plan, fast, best),
         };
         Answer {
             hits: scratch.best.hits(),
             work,
-            exact: plan.exact,
+            exact: plan.exact || plan.all,
         }
     }
 
@@ -246,9 +260,11 @@ impl Index {
         body: &Published,
         query: &[f32],
         plan: &Plan,
+        allowed: Option<&Allowed>,
         scratch: &mut Scratch,
     ) -> Work {
         let dim = self.dim();
+        let admits = |position: u32| allowed.is_none_or(|allowed| allowed.contains(position));
         let mut work = Work::default();
         self.route_query(body, query, plan.probes, scratch, &mut work);
         scratch.seen.start(self.len());
@@ -272,7 +288,7 @@ impl Index {
                     .nearest(&scratch.coordinates, plan.bins as f32, &mut scratch.bins);
             for bin in nearest {
                 for position in cell.bins.members_of(*bin as usize) {
-                    if scratch.seen.first(*position) {
+                    if scratch.seen.first(*position) && admits(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
                         scratch.best.offer(squared, self.ids[at]);

@@ -4,6 +4,7 @@
 //! Whatever passes here must not make a search panic.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use garlic_linalg::Matrix;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use super::layout::{Kind, Layout};
 use super::read::Reader;
 use super::{MAX_META, published, sound, tempered};
 use crate::config::{Config, Model};
-use crate::index::{Body, Calibration, Coverage, Index, Stored};
+use crate::index::{Body, Calibration, Coverage, Index, Ledger, Stored};
 use crate::space::Space;
 use crate::train::History;
 
@@ -27,6 +28,9 @@ pub(super) struct Meta {
     pub(super) element: Element,
     pub(super) config: Config,
     pub(super) body: BodyMeta,
+    /// Not in files of the first programs that wrote this version.
+    #[serde(default)]
+    pub(super) ledger: Ledger,
 }
 
 /// The type of a stored coordinate.
@@ -93,12 +97,12 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
     let body = match &meta.body {
         BodyMeta::Published { coverage, history } => {
             let body = published::read(&mut reader, &meta, *coverage, history.clone())?;
-            Body::Published(Box::new(body))
+            Body::Published(Arc::new(body))
         }
         BodyMeta::Tempered { calibration } => {
             sound::check_space(&space)?;
             let body = tempered::read(&mut reader, &meta, &space, calibration.clone())?;
-            Body::Tempered(Box::new(body))
+            Body::Tempered(Arc::new(body))
         }
     };
     let vectors = read_vectors(&mut reader, &meta)?;
@@ -113,14 +117,7 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
         );
         return Err(inconsistent(Kind::Ids, message));
     }
-    let index = Index {
-        config: meta.config,
-        space,
-        body,
-        vectors,
-        ids,
-        scratch: Default::default(),
-    };
+    let index = Index::new(meta.config, space, body, vectors, ids, meta.ledger);
     Ok((index, reader.layout().clone()))
 }
 

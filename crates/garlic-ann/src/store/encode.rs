@@ -10,7 +10,7 @@ use super::layout::Kind;
 use super::write::{Aligned, Sections, put};
 use super::{MAX_META, published, sound, tempered};
 use crate::config::Config;
-use crate::index::{Body, Calibration, Coverage, Index, Stored};
+use crate::index::{Body, Calibration, Coverage, Index, Ledger, Stored};
 use crate::train::History;
 
 /// What META holds, borrowed; [`Meta`] is its owner.
@@ -22,6 +22,7 @@ struct MetaView<'a> {
     element: Element,
     config: &'a Config,
     body: BodyView<'a>,
+    ledger: Ledger,
 }
 
 /// The small parts of a body, borrowed; [`BodyMeta`](super::decode::BodyMeta) is their owner.
@@ -61,6 +62,7 @@ impl<'a> Source<'a> {
             element: Element::of(&index.vectors),
             config: &index.config,
             body,
+            ledger: index.ledger,
         })?;
         Ok(Self { index, meta })
     }

@@ -83,8 +83,9 @@ impl Index {
 
     /// The bytes that [`Index::save`] writes. Equal indexes give equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let flat = self.flattened().ok().flatten();
         let encode = || -> io::Result<Vec<u8>> {
-            let source = Source::new(self)?;
+            let source = Source::new(flat.as_ref().unwrap_or(self))?;
             let layout = write::measure(&source)?;
             let mut bytes = Vec::with_capacity(layout.file_len as usize);
             write::write(&source, &layout, &mut bytes)?;
@@ -113,8 +114,9 @@ impl Index {
 }
 
 fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+    let flat = index.flattened()?;
     let save = || -> io::Result<()> {
-        let source = Source::new(index)?;
+        let source = Source::new(flat.as_ref().unwrap_or(index))?;
         let layout = write::measure(&source)?;
         source.check(layout.file_len)?;
         atomic::replace(place, path, |out| write::write(&source, &layout, out))

@@ -5,12 +5,14 @@ mod damage;
 mod faults;
 mod tempered;
 
+use std::sync::Arc;
+
 use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 
 use super::FormatError;
 use crate::cell::{Bins, Cell, Frame, Grid};
 use crate::config::{Config, Covariance, Preset, Store};
-use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
+use crate::index::{Body, Calibration, Coverage, Index, Ledger, Published, Setting, Stored};
 use crate::model::{Factors, Gaussians};
 use crate::space::Space;
 use crate::train::{Epoch, History, Refinement};
@@ -80,20 +82,16 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
             ..History::default()
         },
     };
-    Index {
-        config,
-        space,
-        body: Body::Published(Box::new(published)),
-        vectors: Stored::F32(vectors.into()),
-        ids: (0..points as u64).map(|id| id * 3 + 1).collect(),
-        scratch: Default::default(),
-    }
+    let ids = (0..points as u64).map(|id| id * 3 + 1).collect();
+    let body = Body::Published(Arc::new(published));
+    let vectors = Stored::F32(vectors.into());
+    Index::new(config, space, body, vectors, ids, Ledger::default())
 }
 
 /// The body of a sample.
 fn body(index: &mut Index) -> &mut Published {
     match &mut index.body {
-        Body::Published(body) => body,
+        Body::Published(body) => Arc::make_mut(body),
         Body::Tempered(_) => panic!("not a published body"),
     }
 }
@@ -167,7 +165,7 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
     let Body::Tempered(body) = &mut index.body else {
         panic!("not a tempered body");
     };
-    body.calibration = Calibration {
+    Arc::make_mut(body).calibration = Calibration {
         queries: 100,
         settings: vec![Setting {
             k: 10,

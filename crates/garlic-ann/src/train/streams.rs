@@ -20,3 +20,5 @@ pub(crate) const BINS: u64 = 8 << 32;
 pub(crate) const SELECTION: u64 = 10 << 32;
 /// Points held out for the calibration.
 pub(crate) const CALIBRATION: u64 = 9 << 32;
+/// Cells and bins of a live index.
+pub(crate) const LIVE: u64 = 11 << 32;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::model::{Lists, Tempered, by_label};
 
 /// Nearest cells by plain distance among which the score decides.
-const SHORTLIST: usize = 8;
+pub(crate) const SHORTLIST: usize = 8;
 /// Lloyd rounds before the cells get shapes.
 const LLOYD_ROUNDS: usize = 10;
 /// Training points for each cell: more change the cells by less than the seed does.
@@ -34,7 +34,7 @@ const MIN_SAMPLE: usize = 20_000;
 ///
 /// A frame costs rank x dimension multiply-adds a query, a bin costs rank: few frames with many bins each keep
 /// both small, and both then grow with the square root of the number of points.
-fn default_cells(points: usize) -> usize {
+pub(crate) fn default_cells(points: usize) -> usize {
     ((points as f64).sqrt() / 4.0).round().max(1.0) as usize
 }
 

@@ -11,7 +11,7 @@ const STORES: [Store; 3] = [Store::F32, Store::F16, Store::U8];
 
 fn fast(index: &mut Index) -> &mut Fast {
     match &mut index.body {
-        Body::Tempered(body) => body,
+        Body::Tempered(body) => Arc::make_mut(body),
         Body::Published(_) => panic!("not a tempered body"),
     }
 }

@@ -1,0 +1,345 @@
+//! Points of one cell on their way to bins and codes.
+//!
+//! [`Projected`] holds them in the cell's frame, `cut` groups them into bins, `encode` writes the codes. A build
+//! does this for all points of every cell; a live index for the points that have come since, and for cells that
+//! are fitted anew.
+
+use garlic_linalg::{Matrix, Rows, Trans, gemm, kmeans_plus_plus, lloyd, nearest_centres};
+use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
+
+use super::learned::{BIN_BITS, Bounds, ROUNDING, zero_code};
+use crate::model::{Lists, by_label};
+
+/// Rounds of k-means in a cell.
+const ROUNDS: usize = 8;
+/// Variance to step of 4-bit codes: the uniform quantiser of 16 levels with the least error for a Gaussian.
+const STEP_4: f32 = 0.335;
+
+/// Coordinates of a code for frames of `rank` axes: whole groups of eight.
+pub(crate) fn code_width(rank: usize) -> usize {
+    rank.max(1).next_multiple_of(8)
+}
+
+/// Points as one cell sees them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Projected {
+    /// Coordinates in the frame, one point a row.
+    pub(crate) y: Matrix,
+    /// Squared distances from the cell's mean.
+    pub(crate) norms: Vec<f32>,
+    /// Squared distances from the frame.
+    pub(crate) outside: Vec<f32>,
+}
+
+/// What a cell's codes are measured in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scales {
+    /// Inner products of the axes with the mean.
+    pub(crate) origin: Vec<f32>,
+    /// Steps of the codes of bin centres; `width` values.
+    pub(crate) bin_steps: Vec<f32>,
+    /// Steps of the codes of points; `width` values.
+    pub(crate) steps: Vec<f32>,
+}
+
+impl Scales {
+    /// The steps of both kinds of codes.
+    pub(crate) fn steps(&self) -> Steps<'_> {
+        Steps {
+            bins: &self.bin_steps,
+            points: &self.steps,
+        }
+    }
+}
+
+/// Steps of the codes of bin centres and of points.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps<'a> {
+    pub(crate) bins: &'a [f32],
+    pub(crate) points: &'a [f32],
+}
+
+/// Points grouped into bins.
+pub(crate) struct Cut {
+    centres: Matrix,
+    labels: Vec<u32>,
+}
+
+/// Bins and codes of some points of a cell.
+pub(crate) struct Part {
+    /// The points in their stored order: bin after bin.
+    pub(crate) order: Vec<u32>,
+    /// Points of each bin.
+    pub(crate) sizes: Vec<u32>,
+    pub(crate) bin_blocks: Vec<u8>,
+    pub(crate) blocks: Vec<u8>,
+    pub(crate) bounds: Vec<Bounds>,
+}
+
+impl Projected {
+    /// Projects `points`, whose squared distances from the space they are given in are `beyond`.
+    pub(crate) fn new(mut points: Matrix, beyond: Vec<f32>, mean: &[f32], axes: &[f32]) -> Self {
+        let (count, dim) = (points.rows(), mean.len());
+        let rank = axes.len() / dim;
+        for row in points.as_mut_slice().chunks_exact_mut(dim) {
+            for (x, m) in row.iter_mut().zip(mean) {
+                *x -= m;
+            }
+        }
+        let mut y = Matrix::zeros(count, rank);
+        gemm(
+            y.as_mut_slice(),
+            points.as_slice(),
+            Trans::No,
+            axes,
+            Trans::Yes,
+            count,
+            rank,
+            dim,
+            1.0,
+            0.0,
+        );
+        let norms: Vec<f32> = points
+            .as_rows()
+            .iter()
+            .zip(beyond)
+            .map(|(row, beyond)| garlic_simd::dot(row, row) + beyond)
+            .collect();
+        let outside = y
+            .as_rows()
+            .iter()
+            .zip(&norms)
+            .map(|(y, n)| (n - garlic_simd::dot(y, y)).max(0.0))
+            .collect();
+        Self { y, norms, outside }
+    }
+
+    /// Number of points.
+    pub(crate) fn len(&self) -> usize {
+        self.norms.len()
+    }
+
+    /// The points `rows`, in that order, then those of `more`.
+    pub(crate) fn gather(&self, rows: &[u32], more: Option<&Projected>) -> Self {
+        let pick = |values: &[f32]| rows.iter().map(|i| values[*i as usize]).collect::<Vec<_>>();
+        let mut all = Self {
+            y: Matrix::gather(self.y.as_rows(), rows),
+            norms: pick(&self.norms),
+            outside: pick(&self.outside),
+        };
+        if let Some(more) = more {
+            for row in more.y.as_rows().iter() {
+                all.y.push_row(row);
+            }
+            all.norms.extend_from_slice(&more.norms);
+            all.outside.extend_from_slice(&more.outside);
+        }
+        all
+    }
+
+    /// Groups the points into bins of about `bin_size`. Points that `is_held` choose among the others' bins.
+    pub(crate) fn cut(&self, bin_size: usize, seed: u64, is_held: impl Fn(u32) -> bool) -> Cut {
+        let numbers = 0..self.len() as u32;
+        let (out, seen): (Vec<u32>, Vec<u32>) = numbers.partition(|i| is_held(*i));
+        // A cell of held-out points alone has nobody else to choose.
+        let (seen, out) = if seen.is_empty() {
+            (out, seen)
+        } else {
+            (seen, out)
+        };
+        let known = Matrix::gather(self.y.as_rows(), &seen);
+        let count = seen.len().div_ceil(bin_size).max(1);
+        let seeds = kmeans_plus_plus(known.as_rows(), count, seed);
+        let clustering = lloyd(known.as_rows(), seeds, ROUNDS);
+        let others = Matrix::gather(self.y.as_rows(), &out);
+        let (theirs, _) = nearest_centres(others.as_rows(), clustering.centres.as_rows());
+        let mut labels = vec![0; self.len()];
+        for (i, label) in seen
+            .iter()
+            .zip(clustering.labels)
+            .chain(out.iter().zip(theirs))
+        {
+            labels[*i as usize] = label;
+        }
+        Cut {
+            centres: clustering.centres,
+            labels,
+        }
+    }
+
+    /// Scales that fit these points.
+    pub(crate) fn scales(
+        &self,
+        mean: &[f32],
+        axes: &[f32],
+        width: usize,
+        bits: CodeBits,
+    ) -> Scales {
+        let rows = self.y.as_rows();
+        Scales {
+            origin: axes
+                .chunks_exact(mean.len())
+                .map(|a| garlic_simd::dot(a, mean))
+                .collect(),
+            bin_steps: steps(rows, width, BIN_BITS),
+            steps: steps(rows, width, bits),
+        }
+    }
+
+    /// Bins, codes and bounds of the points.
+    pub(crate) fn encode(&self, cut: &Cut, steps: Steps<'_>, width: usize, bits: CodeBits) -> Part {
+        let bins = Lists::group(cut.centres.rows(), by_label(&cut.labels));
+        let mut part = Part {
+            order: Vec::with_capacity(self.len()),
+            sizes: (0..cut.centres.rows())
+                .map(|b| bins.get(b).len() as u32)
+                .collect(),
+            bin_blocks: Vec::new(),
+            blocks: Vec::new(),
+            bounds: Vec::new(),
+        };
+        let mut bin_norms = Vec::with_capacity(part.sizes.len());
+        for (bin, centre) in cut.centres.as_rows().iter().enumerate() {
+            let inside = bins.get(bin);
+            let outside = inside.iter().map(|i| self.outside[*i as usize]);
+            let mean_outside = outside.sum::<f32>() / inside.len() as f32;
+            bin_norms.push(length(centre, steps.bins) + mean_outside);
+            part.bounds.push(self.bounds(centre, steps, bits, inside));
+            let rows = inside.iter().map(|i| *i as usize);
+            let rows = rows.map(|i| (self.y.row(i), self.norms[i]));
+            encode(bits, width, steps.points, rows, &mut part.blocks);
+            part.order.extend(inside);
+        }
+        let rows = cut.centres.as_rows().iter().zip(bin_norms);
+        encode(BIN_BITS, width, steps.bins, rows, &mut part.bin_blocks);
+        part
+    }
+
+    fn bounds(&self, centre: &[f32], steps: Steps<'_>, bits: CodeBits, members: &[u32]) -> Bounds {
+        let coded = |row: &[f32], steps: &[f32], bits: CodeBits| -> Vec<f32> {
+            let codes = row.iter().zip(steps);
+            codes
+                .map(|(v, s)| (code(bits, *v, *s) - zero_code(bits)) as f32 * s)
+                .collect()
+        };
+        let centre = coded(centre, steps.bins, BIN_BITS);
+        let steps = steps.points;
+        let mut bounds = Bounds {
+            low: f32::INFINITY,
+            ..Bounds::default()
+        };
+        for i in members {
+            let i = *i as usize;
+            let (y, norm, outside) = (self.y.row(i), self.norms[i], self.outside[i]);
+            let slack = norm * ROUNDING;
+            let rounding = slack.sqrt() * ROUNDING.sqrt();
+            let radius = garlic_simd::l2_squared(y, &centre).sqrt() + rounding;
+            let error = garlic_simd::l2_squared(y, &coded(y, steps, bits)).sqrt() + rounding;
+            let mass: i32 = y
+                .iter()
+                .zip(steps)
+                .map(|(v, s)| (code(bits, *v, *s) - zero_code(bits)).abs())
+                .sum();
+            bounds.radius = bounds.radius.max(radius);
+            bounds.low = bounds.low.min((outside - slack).max(0.0).sqrt());
+            bounds.high = bounds.high.max((outside + slack).sqrt());
+            bounds.error = bounds.error.max(error);
+            bounds.mass = bounds.mass.max(mass as f32);
+        }
+        bounds
+    }
+}
+
+/// Squared length of a centre; that of its code where the code cannot hold it.
+fn length(centre: &[f32], steps: &[f32]) -> f32 {
+    let fits = |(v, s): (&f32, &f32)| v.abs() <= 63.5 * s;
+    if centre.iter().zip(steps).all(fits) {
+        return garlic_simd::dot(centre, centre);
+    }
+    let coded = centre.iter().zip(steps);
+    let coded = coded.map(|(v, s)| (code(BIN_BITS, *v, *s) - zero_code(BIN_BITS)) as f32 * s);
+    coded.map(|v| v * v).sum()
+}
+
+/// Steps that let the codes hold these coordinates.
+fn steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32> {
+    let mut steps = vec![0.0f32; width];
+    for row in rows.iter() {
+        for (s, v) in steps.iter_mut().zip(row) {
+            match bits {
+                CodeBits::Eight => *s = s.max(v.abs()),
+                CodeBits::Four => *s += v * v,
+            }
+        }
+    }
+    for s in &mut steps {
+        *s = match bits {
+            CodeBits::Eight => *s / 63.0,
+            CodeBits::Four => (*s / rows.len().max(1) as f32).sqrt() * STEP_4,
+        };
+    }
+    steps
+}
+
+/// The code of a coordinate.
+fn code(bits: CodeBits, value: f32, step: f32) -> i32 {
+    let steps = if step > 0.0 {
+        (value / step).round() as i32
+    } else {
+        0
+    };
+    (zero_code(bits) + steps).clamp(0, i32::from(bits.largest()))
+}
+
+/// Appends whole blocks of codes; lanes without a point have an infinite norm.
+fn encode<'a>(
+    bits: CodeBits,
+    width: usize,
+    steps: &[f32],
+    rows: impl Iterator<Item = (&'a [f32], f32)>,
+    out: &mut Vec<u8>,
+) {
+    let bytes = code_block_bytes(bits, width);
+    let norms_at = bytes - 4 * CODE_LANES;
+    for (i, (row, norm)) in rows.enumerate() {
+        let lane = i % CODE_LANES;
+        if lane == 0 {
+            let start = out.len();
+            out.resize(start + bytes, 0);
+            for norm in out[start + norms_at..].chunks_exact_mut(4) {
+                norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
+            }
+        }
+        let start = out.len() - bytes;
+        let block = &mut out[start..];
+        for (j, (v, s)) in row.iter().zip(steps).enumerate() {
+            let code = code(bits, *v, *s) as u8;
+            match bits {
+                CodeBits::Eight => block[j / 4 * 32 + lane * 4 + j % 4] = code,
+                CodeBits::Four => {
+                    block[j / 8 * 32 + lane * 4 + j % 4] |= code << (if j % 8 < 4 { 0 } else { 4 });
+                }
+            }
+        }
+        block[norms_at + 4 * lane..][..4].copy_from_slice(&norm.to_le_bytes());
+    }
+}
+
+/// Appends the centres of `count` bins as their codes have them, one value for each of `steps`.
+pub(crate) fn decode_centres(
+    blocks: &[u8],
+    steps: &[f32],
+    width: usize,
+    count: usize,
+    out: &mut Vec<f32>,
+) {
+    let bytes = code_block_bytes(BIN_BITS, width);
+    for bin in 0..count {
+        let block = &blocks[bin / CODE_LANES * bytes..][..bytes];
+        let lane = bin % CODE_LANES;
+        out.extend(steps.iter().enumerate().map(|(j, s)| {
+            let code = i32::from(block[j / 4 * 32 + lane * 4 + j % 4]);
+            (code - zero_code(BIN_BITS)) as f32 * s
+        }));
+    }
+}

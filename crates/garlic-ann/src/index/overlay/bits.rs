@@ -1,0 +1,78 @@
+//! Marks on points, in pieces that copies share until one of them changes.
+
+use std::sync::Arc;
+
+/// Words of a piece: 4,096 marks.
+const WORDS: usize = 64;
+
+/// A set of numbers below a limit. Copying is cheap, and changing a copy copies only the pieces that change.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bits {
+    /// No pieces at all while the set is empty.
+    pieces: Vec<Option<Arc<[u64; WORDS]>>>,
+    limit: usize,
+    count: usize,
+}
+
+impl Bits {
+    /// The empty set of numbers below `limit`.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            pieces: Vec::new(),
+            limit,
+            count: 0,
+        }
+    }
+
+    /// How many numbers are in the set.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether a number is in the set; never for numbers from the limit on.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> bool {
+        match self.pieces.get(number / (64 * WORDS)) {
+            Some(Some(piece)) => piece[number / 64 % WORDS] >> (number % 64) & 1 == 1,
+            _ => false,
+        }
+    }
+
+    /// Puts a number below the limit in; says whether it is new.
+    pub(crate) fn set(&mut self, number: usize) -> bool {
+        debug_assert!(number < self.limit);
+        if self.pieces.is_empty() {
+            self.pieces = vec![None; self.limit.div_ceil(64 * WORDS)];
+        }
+        let piece = self.pieces[number / (64 * WORDS)].get_or_insert_with(|| Arc::new([0; WORDS]));
+        let word = &mut Arc::make_mut(piece)[number / 64 % WORDS];
+        let new = *word >> (number % 64) & 1 == 0;
+        *word |= 1 << (number % 64);
+        self.count += usize::from(new);
+        new
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let pieces = self.pieces.iter().flatten().count();
+        (pieces * WORDS * 8 + size_of_val(&*self.pieces)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_keeps_what_it_was() {
+        let mut bits = Bits::new(10_000);
+        assert!(bits.set(3) && bits.set(4_096) && bits.set(9_999));
+        assert!(!bits.set(3), "it was there");
+        let before = bits.clone();
+        bits.set(4_097);
+        assert!(bits.get(4_097) && !before.get(4_097));
+        assert_eq!((bits.count(), before.count()), (4, 3));
+        assert!(before.get(3) && before.get(4_096) && before.get(9_999) && !before.get(4));
+        assert!(!Bits::new(5).get(2) && !bits.get(1 << 40));
+    }
+}

@@ -1,0 +1,90 @@
+//! How far the data have moved since the index was built.
+
+use serde::{Deserialize, Serialize};
+
+use super::view::View;
+use crate::index::{Body, Index};
+use crate::train::tempered::default_cells;
+
+/// Points that come from farther away than this many times the usual make a rebuild worthwhile.
+const FARTHER: f64 = 1.3;
+/// So does a number of cells that a build would not have chosen by this factor.
+const MISFIT: f64 = 2.0;
+
+/// What has happened to an index since it was built; kept in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    /// Points that it was built from.
+    pub built: u64,
+    /// Their mean squared distance from the means of their cells.
+    pub radius: f64,
+    /// Points that have been added since.
+    pub added: u64,
+    /// Sum of the squared distances of those from the means of their cells, when they came.
+    pub added_radius: f64,
+    /// Points that have been removed since.
+    pub removed: u64,
+}
+
+/// How far the data have moved since the index was built.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Drift {
+    /// Points that the index was built from.
+    pub built: u64,
+    /// Points added since, those of updates included.
+    pub added: u64,
+    /// Points removed since, those of updates included.
+    pub removed: u64,
+    /// Mean squared distance of the points added from the means of their cells, when they came, as a multiple of
+    /// that of the points it was built from: near 1 while the data stay what they were.
+    pub spread: f64,
+    /// Cells that have points.
+    pub cells: usize,
+    /// Cells that a build from today's points would make.
+    pub cells_of_a_build: usize,
+    /// Whether a rebuild would pay: the data are no longer those that the rotation, the number of cells and the
+    /// calibration were fitted to.
+    pub rebuild: bool,
+}
+
+impl Index {
+    /// How far the data have moved since the index was built, and whether a rebuild would pay.
+    pub fn drift(&self) -> Drift {
+        let Ledger {
+            built,
+            radius,
+            added,
+            added_radius,
+            removed,
+        } = self.ledger;
+        let spread = match added > 0 && radius > 0.0 {
+            true => added_radius / added as f64 / radius,
+            false => 1.0,
+        };
+        let cells = match &self.body {
+            Body::Published(_) => self.cells(),
+            Body::Tempered(body) => {
+                let view = View::new(self, body);
+                (0..view.cells()).filter(|c| view.points_in(*c) > 0).count()
+            }
+        };
+        let wanted = match (&self.body, self.config.cells) {
+            (Body::Tempered(_), 0) => default_cells(self.len()),
+            _ => cells,
+        };
+        let misfit = wanted.max(cells) as f64 / wanted.min(cells).max(1) as f64;
+        // A few strangers among many do not matter.
+        let share = added as f64 / (built + added).max(1) as f64;
+        let strange = (spread - 1.0) * share > (FARTHER - 1.0) / 2.0;
+        Drift {
+            built,
+            added,
+            removed,
+            spread,
+            cells,
+            cells_of_a_build: wanted,
+            rebuild: strange || misfit > MISFIT,
+        }
+    }
+}

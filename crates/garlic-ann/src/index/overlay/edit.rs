@@ -1,0 +1,507 @@
+//! Adding, removing and replacing points.
+//!
+//! A change is prepared beside what it replaces and takes effect all at once: on an error the index is as it was.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use garlic_linalg::{Matrix, Rows};
+use rayon::prelude::*;
+
+use super::bits::Bits;
+use super::homes::Homes;
+use super::reshape::{Members, code_shape, gather, relay, tail_limit};
+use super::run::Run;
+use super::view::View;
+use super::{Changes, LiveCell, Numbering, Overlay};
+use crate::cancel::Cancel;
+use crate::cell::part::{Projected, Steps};
+use crate::error::{Error, Result};
+use crate::index::build::{check_finite, check_vectors};
+use crate::index::stored::Stored;
+use crate::index::tempered::{check_type, outside};
+use crate::index::{Body, Fast, Index};
+use crate::model::{Cells, FAR, Lists, by_label};
+use crate::train::streams;
+use crate::train::tempered::SHORTLIST;
+
+/// Identifiers are below this.
+pub(crate) const ID_LIMIT: u64 = 1 << 63;
+/// Share of removed points above which a cell is laid out without them.
+const CROWDED: f64 = 0.3;
+
+/// Where a point is.
+enum Spot {
+    Base { position: usize },
+    Run { cell: usize, run: usize, at: usize },
+}
+
+impl Index {
+    /// Adds vectors under new identifiers. They join their cells with codes at once; a cell that grows too large
+    /// is split, one whose points have moved is fitted anew.
+    ///
+    /// # Errors
+    /// Vectors of another dimension or with values that cannot be indexed, identifiers that are there already,
+    /// that come twice or are not below 2^63, and an index built by the published method, which does not change.
+    /// The index is then as it was.
+    pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        self.check_change(vectors, ids)?;
+        if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
+            return Err(Error::IdExists { id: *id });
+        }
+        self.change(|index, body| index.insert(body, vectors, ids))
+    }
+
+    /// Removes the points of these identifiers and returns how many there were; unknown ones are passed over.
+    ///
+    /// # Errors
+    /// An index built by the published method does not change.
+    pub fn remove(&mut self, ids: &[u64]) -> Result<usize> {
+        let mut removed = 0;
+        self.change(|index, body| {
+            removed = index.take_out(body, ids)?;
+            Ok(())
+        })?;
+        Ok(removed)
+    }
+
+    /// Replaces the vectors of identifiers that are there.
+    ///
+    /// # Errors
+    /// As for [`Index::add`], but the identifiers must be there. The index is then as it was.
+    pub fn update(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        self.check_change(vectors, ids)?;
+        if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
+            return Err(Error::UnknownId { id: *id });
+        }
+        self.change(|index, body| {
+            index.take_out(body, ids)?;
+            index.insert(body, vectors, ids)
+        })
+    }
+
+    /// Whether there is a point of this identifier.
+    pub fn contains(&self, id: u64) -> bool {
+        self.spot(id).is_some()
+    }
+
+    /// The vector of an identifier, as it is stored.
+    pub fn get(&self, id: u64) -> Option<Vec<f32>> {
+        let mut vector = Vec::new();
+        let dim = self.space.dim();
+        match self.spot(id)? {
+            Spot::Base { position } => self.vectors.read(dim, position, &mut vector),
+            Spot::Run { cell, run, at } => {
+                let changes = self.overlay.changes()?;
+                let run = &changes.cells[cell].runs[run];
+                run.data.vectors.read(dim, at, &mut vector);
+            }
+        }
+        Some(vector)
+    }
+
+    /// An identifier that no point has, nor any above it: one more than the largest there has been.
+    pub fn next_id(&self) -> u64 {
+        let base = self
+            .lookup()
+            .largest()
+            .map_or(0, |largest| largest.saturating_add(1));
+        self.overlay.changes().map_or(base, |c| c.next_id.max(base))
+    }
+
+    /// Identifiers of all points, in no particular order.
+    pub fn ids(&self) -> Vec<u64> {
+        let Body::Tempered(body) = &self.body else {
+            return self.ids.to_vec();
+        };
+        let view = View::new(self, body);
+        let points = view.admitted().filter_map(|p| view.point(p));
+        points.map(|p| p.id).collect()
+    }
+
+    fn spot(&self, id: u64) -> Option<Spot> {
+        let changes = self.overlay.changes();
+        if let Some(cell) = changes.and_then(|c| c.homes.cell(id)) {
+            let cell = cell as usize;
+            for (number, run) in changes?.cells[cell].runs.iter().enumerate() {
+                let mut found = (0..run.len()).filter(|at| run.data.ids[*at] == id);
+                if let Some(at) = found.find(|at| !run.dead.get(*at)) {
+                    let run = number;
+                    return Some(Spot::Run { cell, run, at });
+                }
+            }
+        }
+        let position = self.lookup().position(id)? as usize;
+        match changes {
+            Some(changes) if changes.dead.get(position) => None,
+            _ => Some(Spot::Base { position }),
+        }
+    }
+
+    fn check_change(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        if vectors.dim() != self.dim() {
+            return Err(Error::VectorDimension {
+                expected: self.dim(),
+                found: vectors.dim(),
+            });
+        }
+        if vectors.len() != ids.len() {
+            return Err(Error::IdCount {
+                vectors: vectors.len(),
+                ids: ids.len(),
+            });
+        }
+        check_ids(ids)?;
+        if vectors.is_empty() {
+            return Ok(());
+        }
+        check_vectors(vectors)?;
+        self.workers.get()?.install(|| {
+            check_finite(vectors)?;
+            check_type(vectors, self.vectors.element())
+        })
+    }
+
+    /// Runs a change on the pool; on an error the overlay stays what it was.
+    fn change(&mut self, edit: impl FnOnce(&mut Self, &Fast) -> Result<()> + Send) -> Result<()> {
+        let Body::Tempered(body) = &self.body else {
+            return Err(Error::Unchanging);
+        };
+        let (body, workers) = (Arc::clone(body), self.workers.clone());
+        let before = (self.overlay.clone(), self.ledger);
+        let done = workers.get()?.install(|| edit(self, &body));
+        if done.is_err() {
+            (self.overlay, self.ledger) = before;
+        }
+        done
+    }
+
+    /// Adds checked vectors under checked identifiers.
+    fn insert(&mut self, body: &Fast, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let view = View::new(self, body);
+        if view.positions() + ids.len() + 8 * view.cells() > u32::MAX as usize {
+            return Err(Error::TooManyVectors {
+                rows: self.len() + ids.len(),
+                limit: u32::MAX as usize - 8 * view.cells(),
+            });
+        }
+        let element = self.vectors.element();
+        let rounded = element.round(vectors);
+        let vectors = Rows::new(&rounded, vectors.dim())?;
+        let points = self.space.apply_all(vectors, &Cancel::default())?;
+        let beyond = outside(vectors, &self.space, points.as_rows());
+        let cells = Cells {
+            anisotropy: body.model.anisotropy,
+            rank: body.model.rank(),
+            means: view.means(),
+            shape: |cell: usize| {
+                let frame = view.frame(cell);
+                (frame.axes, frame.variances, frame.residual)
+            },
+        };
+        let labels = cells.assign(points.as_rows(), SHORTLIST, &Cancel::default())?;
+        let members = Lists::group(view.cells(), by_label(&labels));
+        let touched: Vec<usize> = (0..view.cells())
+            .filter(|cell| !members.get(*cell).is_empty())
+            .collect();
+        let replaced: Vec<Replaced> = touched
+            .into_par_iter()
+            .map(|cell| {
+                let rows = members.get(cell);
+                let joining = Members {
+                    vectors: Stored::gather(vectors, rows, element),
+                    ids: rows.iter().map(|i| ids[*i as usize]).collect(),
+                    points: Matrix::gather(points.as_rows(), rows),
+                    beyond: rows.iter().map(|i| beyond[*i as usize]).collect(),
+                };
+                join(&view, cell, joining)
+            })
+            .collect::<Result<_>>()?;
+        let mut changes = self.changes(body);
+        changes.living += ids.len();
+        let radii = replaced.iter().map(|r| r.radius).sum::<f64>();
+        let largest = ids.iter().copied().max().unwrap_or(0);
+        changes.next_id = changes.next_id.max(largest + 1);
+        self.commit(body, changes, replaced);
+        self.ledger.added += ids.len() as u64;
+        self.ledger.added_radius += radii;
+        Ok(())
+    }
+
+    /// Removes points; identifiers that are unknown, or named before, are passed over.
+    fn take_out(&mut self, body: &Fast, ids: &[u64]) -> Result<usize> {
+        let mut changes = self.changes(body);
+        let (mut gone, mut touched) = (HashSet::new(), Vec::new());
+        for id in ids {
+            let Some(spot) = self.spot(*id).filter(|_| gone.insert(*id)) else {
+                continue;
+            };
+            let number = match spot {
+                Spot::Base { position } => {
+                    changes.dead.set(position);
+                    body.cell_of(position)
+                }
+                Spot::Run { cell, run, at } => {
+                    Arc::make_mut(&mut changes.cells[cell]).runs[run]
+                        .dead
+                        .set(at);
+                    cell
+                }
+            };
+            let cell = Arc::make_mut(&mut changes.cells[number]);
+            cell.living -= 1;
+            cell.dead += 1;
+            touched.push(number);
+        }
+        if gone.is_empty() {
+            return Ok(0);
+        }
+        changes.living -= gone.len();
+        changes.homes.remove(gone.iter().copied());
+        touched.sort_unstable();
+        touched.dedup();
+        self.commit(body, changes, Vec::new());
+
+        let view = View::new(self, body);
+        let crowded = |cell: &usize| {
+            let state = &view.live_cell(*cell);
+            state.dead as f64 > CROWDED * (state.dead + state.living) as f64
+        };
+        touched.retain(crowded);
+        let replaced: Vec<Replaced> = touched
+            .into_par_iter()
+            .map(|cell| {
+                let cells = match view.points_in(cell) {
+                    0 => vec![LiveCell {
+                        shape: view.live_cell(cell).shape.clone(),
+                        ..LiveCell::default()
+                    }],
+                    _ => relay(&view, cell, gather(&view, cell, None)?),
+                };
+                Ok(Replaced::whole(cell, cells))
+            })
+            .collect::<Result<_>>()?;
+        let changes = self.changes(body);
+        self.commit(body, changes, replaced);
+        self.ledger.removed += gone.len() as u64;
+        Ok(gone.len())
+    }
+
+    /// The changes so far, to be changed further.
+    fn changes(&self, body: &Fast) -> Changes {
+        match self.overlay.changes() {
+            Some(changes) => changes.clone(),
+            None => Changes::none(self, body),
+        }
+    }
+
+    /// Puts cells in the places of those they replace, numbers everything and makes it so.
+    fn commit(&mut self, body: &Fast, mut changes: Changes, replaced: Vec<Replaced>) {
+        let dim = body.model.dim();
+        let mut homes = Vec::new();
+        for Replaced {
+            cell,
+            cells,
+            joined,
+            ..
+        } in replaced
+        {
+            let moved = joined.is_none();
+            if moved && changes.cells[cell].base {
+                let bins = body.learned.bins_of(cell);
+                for position in bins.flat_map(|bin| body.learned.positions(bin)) {
+                    changes.dead.set(position);
+                }
+            }
+            for (part, state) in cells.into_iter().enumerate() {
+                let number = match part {
+                    0 => cell,
+                    _ => changes.free_slot(dim),
+                };
+                if moved {
+                    let ids = state.runs.iter().flat_map(|run| &run.data.ids);
+                    homes.extend(ids.map(|id| (*id, number as u32)));
+                }
+                let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
+                let is_pruned = state.is_pruned();
+                changes.cells[number] = Arc::new(state);
+                if is_pruned {
+                    changes.prune(number, dim);
+                } else if let Some(mean) = mean {
+                    let row = &mut Arc::make_mut(&mut changes.means)[number * dim..][..dim];
+                    row.copy_from_slice(&mean);
+                }
+            }
+            let joined = joined.into_iter().flatten();
+            homes.extend(joined.map(|id| (id, cell as u32)));
+        }
+        changes.homes.put(homes);
+        changes.numbering = Arc::new(Numbering::new(&changes.cells, body.bins(), self.ids.len()));
+        self.overlay = Overlay(Some(Arc::new(changes)));
+    }
+}
+
+/// A cell and what takes its place.
+struct Replaced {
+    cell: usize,
+    /// The first has its number, the others get new ones.
+    cells: Vec<LiveCell>,
+    /// Identifiers of the points that have joined it; none when all its points lie elsewhere now.
+    joined: Option<Vec<u64>>,
+    /// Sum of the squared distances from its mean of points that have come.
+    radius: f64,
+}
+
+impl Replaced {
+    fn whole(cell: usize, cells: Vec<LiveCell>) -> Self {
+        Self {
+            cell,
+            cells,
+            joined: None,
+            radius: 0.0,
+        }
+    }
+}
+
+/// A cell with points that join it: in its last run, or, when that has become too long, laid out anew.
+fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
+    let state = view.live_cell(cell);
+    let living = state.living + joining.ids.len();
+    let rows = joining.points.as_rows().iter().zip(&joining.beyond);
+    let radius = rows
+        .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond))
+        .sum();
+    let tail = state.runs.last().filter(|run| run.data.projected.is_some());
+    let waiting = tail.map_or(0, Run::len) + joining.ids.len();
+    if waiting > tail_limit(view, state.living) || state.living == 0 {
+        let members = match state.living {
+            0 => joining,
+            _ => gather(view, cell, Some(&joining))?,
+        };
+        return Ok(Replaced {
+            radius,
+            ..Replaced::whole(cell, relay(view, cell, members))
+        });
+    }
+    let frame = view.frame(cell);
+    let dim = view.index.space.dim();
+    let Members {
+        vectors,
+        mut ids,
+        points,
+        beyond,
+    } = joining;
+    let joined = Some(ids.clone());
+    let new = Projected::new(points, beyond, view.mean(cell), frame.axes);
+    let (projected, vectors) = match tail {
+        Some(tail) => {
+            let survivors = tail.survivors();
+            let old = &tail.data;
+            let before = survivors.iter().map(|i| old.ids[*i as usize]);
+            ids = before.chain(ids).collect();
+            let coordinates = old.projected.as_ref();
+            let projected = coordinates.map(|old| old.gather(&survivors, Some(&new)));
+            let vectors = old.vectors.pick_and(dim, &survivors, &vectors);
+            (projected.unwrap_or(new), vectors)
+        }
+        None => (new, vectors),
+    };
+    let run = Run::new(
+        &projected,
+        Steps {
+            bins: frame.bin_steps,
+            points: frame.steps,
+        },
+        code_shape(view),
+        view.index.config.bin_size,
+        view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (ids.len() as u64) << 20,
+        &vectors,
+        dim,
+        &ids,
+        true,
+    );
+    let mut runs = state.runs.clone();
+    let mut dead = state.dead;
+    if tail.is_some() {
+        dead -= runs.pop().map_or(0, |run| run.dead.count());
+    }
+    runs.push(run);
+    let state = LiveCell {
+        living,
+        dead,
+        runs,
+        ..(*state).clone()
+    };
+    Ok(Replaced {
+        cell,
+        cells: vec![state],
+        joined,
+        radius,
+    })
+}
+
+/// Fails for identifiers that are too large or come twice.
+pub(crate) fn check_ids(ids: &[u64]) -> Result<()> {
+    let mut seen = HashSet::with_capacity(ids.len());
+    for id in ids {
+        if *id >= ID_LIMIT {
+            return Err(Error::IdTooLarge { id: *id });
+        }
+        if !seen.insert(*id) {
+            return Err(Error::IdTwice { id: *id });
+        }
+    }
+    Ok(())
+}
+
+impl Changes {
+    /// No change yet.
+    fn none(index: &Index, body: &Fast) -> Self {
+        let cells = (0..body.model.len())
+            .map(|cell| {
+                Arc::new(LiveCell {
+                    base: true,
+                    living: body.cell_len(cell),
+                    ..LiveCell::default()
+                })
+            })
+            .collect();
+        Self {
+            means: Arc::new(body.model.means.to_vec()),
+            cells,
+            dead: Bits::new(index.ids.len()),
+            homes: Homes::default(),
+            living: index.ids.len(),
+            next_id: 0,
+            numbering: Arc::default(),
+        }
+    }
+
+    /// The number of a cell that has been pruned, else a new one.
+    fn free_slot(&mut self, dim: usize) -> usize {
+        match self.cells.iter().position(|cell| cell.is_pruned()) {
+            Some(slot) => slot,
+            None => {
+                self.cells.push(Arc::default());
+                let len = self.cells.len() * dim;
+                Arc::make_mut(&mut self.means).resize(len, FAR);
+                self.cells.len() - 1
+            }
+        }
+    }
+
+    /// Takes a cell without points out of the way; the last one stays, for points to come.
+    fn prune(&mut self, cell: usize, dim: usize) {
+        let others = self.cells.iter().enumerate();
+        if others
+            .filter(|(i, _)| *i != cell)
+            .all(|(_, c)| c.is_pruned())
+        {
+            return;
+        }
+        Arc::make_mut(&mut self.means)[cell * dim..][..dim].fill(FAR);
+    }
+}

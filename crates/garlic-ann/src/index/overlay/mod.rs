@@ -1,0 +1,184 @@
+//! What has changed in an index since its base was laid out.
+//!
+//! The base (cells, bins, codes and vectors in long arrays, possibly mapped from a file) never changes. Points that
+//! join a cell lie in a *run* of their own, with bins and codes like those of the base; removed points are
+//! marked; a cell that is fitted anew leaves the base altogether. `homes` knows where identifiers are, `edit`
+//! makes changes, `reshape` splits, refits and prunes cells, `flatten` lays everything out as a new base.
+//!
+//! All of it is shared between copies of an index until one of them changes: a copy is a snapshot.
+
+mod bits;
+mod drift;
+mod edit;
+mod flatten;
+mod homes;
+mod reshape;
+mod run;
+mod view;
+
+pub use drift::{Drift, Ledger};
+pub(crate) use edit::check_ids;
+pub(crate) use homes::Lookup;
+pub(crate) use view::{Place, View};
+
+use std::sync::{Arc, Weak};
+
+use bits::Bits;
+use homes::Homes;
+use run::Run;
+
+use crate::cell::part::Scales;
+
+/// Positions that share an entry of the table from positions to runs.
+const PAGE: usize = 8;
+
+/// Changes since the base was laid out; none in an index that was built or opened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overlay(Option<Arc<Changes>>);
+
+impl Overlay {
+    pub(crate) fn changes(&self) -> Option<&Changes> {
+        self.0.as_deref()
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let Some(changes) = self.changes() else {
+            return 0;
+        };
+        let numbering = &changes.numbering;
+        let tables = [
+            &numbering.cell_places,
+            &numbering.bin_place,
+            &numbering.page_place,
+        ];
+        let tables: usize = tables
+            .iter()
+            .map(|table| size_of_val(table.as_slice()))
+            .sum();
+        let runs = numbering.places.iter().map(|place| place.run.bytes());
+        let shapes = changes.cells.iter().filter_map(|cell| cell.shape.as_ref());
+        let shapes: usize = shapes.map(|shape| size_of_val(shape.axes.as_slice())).sum();
+        runs.sum::<u64>()
+            + (tables + shapes + size_of_val(changes.means.as_slice())) as u64
+            + changes.dead.bytes()
+            + changes.homes.bytes()
+    }
+
+    /// What tells this state from all others.
+    pub(crate) fn stamp(&self) -> OverlayStamp {
+        OverlayStamp(self.0.as_ref().map(Arc::downgrade))
+    }
+}
+
+/// One state of an overlay, without keeping it.
+pub(crate) struct OverlayStamp(Option<Weak<Changes>>);
+
+impl OverlayStamp {
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => a.ptr_eq(b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// All that differs from the base.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes {
+    /// Means of all cells, one a row; those of pruned cells are infinitely far away.
+    means: Arc<Vec<f32>>,
+    cells: Vec<Arc<LiveCell>>,
+    /// Points of the base that have been removed, and those of cells that have left it.
+    dead: Bits,
+    homes: Homes,
+    /// Points that have not been removed.
+    living: usize,
+    /// No identifier is this large.
+    next_id: u64,
+    numbering: Arc<Numbering>,
+}
+
+impl Changes {
+    /// Points that have not been removed.
+    pub(crate) fn living(&self) -> usize {
+        self.living
+    }
+}
+
+/// A cell of a changed index.
+#[derive(Clone, Debug, Default)]
+struct LiveCell {
+    /// The cell's bins in the base belong to it.
+    base: bool,
+    /// Removed points that are still in its bins.
+    dead: usize,
+    /// Points that have not been removed.
+    living: usize,
+    /// Mean, axes and scales, where they are not those of the base.
+    shape: Option<Arc<Shape>>,
+    /// Points outside the base: those of a cell that has left it, then those that have come since.
+    runs: Vec<Run>,
+}
+
+impl LiveCell {
+    /// Whether the cell has no points and takes none.
+    fn is_pruned(&self) -> bool {
+        !self.base && self.runs.is_empty()
+    }
+}
+
+/// Mean, axes and scales of a cell that was fitted anew.
+#[derive(Debug)]
+struct Shape {
+    mean: Vec<f32>,
+    axes: Vec<f32>,
+    variances: Vec<f32>,
+    residual: f32,
+    scales: Scales,
+}
+
+/// Numbers for the bins and points of all runs, behind those of the base.
+#[derive(Debug, Default)]
+struct Numbering {
+    places: Vec<Place>,
+    /// First place of each cell, and the number of places.
+    cell_places: Vec<u32>,
+    /// Place of every bin.
+    bin_place: Vec<u32>,
+    /// Place of every [`PAGE`] positions.
+    page_place: Vec<u32>,
+}
+
+impl Numbering {
+    fn new(cells: &[Arc<LiveCell>], base_bins: usize, base_points: usize) -> Self {
+        let mut all = Self {
+            cell_places: vec![0],
+            ..Self::default()
+        };
+        let start = first_position(base_points);
+        for (cell, state) in (0..).zip(cells) {
+            for run in &state.runs {
+                let number = all.places.len() as u32;
+                all.places.push(Place {
+                    cell,
+                    first_bin: (base_bins + all.bin_place.len()) as u32,
+                    first_position: (start + all.page_place.len() * PAGE) as u32,
+                    run: run.clone(),
+                });
+                let bins = all.bin_place.len() + run.data.bin_count();
+                all.bin_place.resize(bins, number);
+                let pages = all.page_place.len() + run.len().div_ceil(PAGE);
+                all.page_place.resize(pages, number);
+            }
+            all.cell_places.push(all.places.len() as u32);
+        }
+        all
+    }
+}
+
+/// The first position behind a base of `points` points.
+fn first_position(points: usize) -> usize {
+    points.next_multiple_of(PAGE)
+}

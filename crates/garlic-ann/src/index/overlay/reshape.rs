@@ -1,0 +1,246 @@
+//! Fitting cells anew: to points that have come, without those that have gone, in two where one is too large.
+
+use std::sync::Arc;
+
+use garlic_linalg::{Matrix, kmeans_plus_plus, lloyd};
+
+use super::run::{CodeShape, Run};
+use super::view::View;
+use super::{LiveCell, Shape};
+use crate::cancel::Cancel;
+use crate::cell::part::{Projected, Scales};
+use crate::error::Result;
+use crate::index::stored::{Stored, StoredRows};
+use crate::index::tempered::outside;
+use crate::model::{Lists, by_label, fit_cell};
+use crate::train::streams;
+use crate::train::tempered::default_cells;
+
+/// Lloyd rounds of a split.
+const ROUNDS: usize = 8;
+/// A part that would keep this share of a cell's points is no split.
+const REFUSED: f64 = 0.95;
+/// A cell whose mean has moved by this share of its mean squared radius is fitted anew.
+const MOVED: f64 = 0.01;
+/// So is one whose mean squared radius has changed by this factor.
+const SPREAD: f64 = 1.2;
+
+/// Points of a cell, with all that a new layout needs.
+pub(super) struct Members {
+    pub(super) vectors: Stored,
+    pub(super) ids: Vec<u64>,
+    /// Images in the space of the model.
+    pub(super) points: Matrix,
+    /// Squared distances from that space.
+    pub(super) beyond: Vec<f32>,
+}
+
+/// Points of a cell beyond which it is split: twice what a build of this size would give it.
+pub(super) fn split_limit(view: &View<'_>) -> usize {
+    let config = &view.index.config;
+    let mean = match config.cells {
+        0 => view.index.len() / default_cells(view.index.len()),
+        _ => view.index.ids.len() / view.body.model.len().max(1),
+    };
+    (2 * mean).max(8 * config.bin_size)
+}
+
+/// Points that may join a cell of `living` points before its bins are cut anew.
+pub(super) fn tail_limit(view: &View<'_>, living: usize) -> usize {
+    (living / 8).max(4 * view.index.config.bin_size)
+}
+
+/// The size of codes.
+pub(super) fn code_shape(view: &View<'_>) -> CodeShape {
+    CodeShape {
+        rank: view.body.model.rank(),
+        width: view.body.learned.width,
+        bits: view.body.learned.bits,
+    }
+}
+
+/// The points of a cell that have not been removed, then `more`.
+pub(super) fn gather(view: &View<'_>, cell: usize, more: Option<&Members>) -> Result<Members> {
+    let index = view.index;
+    let dim = index.space.dim();
+    let mut rows = StoredRows::new(index.vectors.element());
+    let mut ids = Vec::new();
+    let bins = view.base_bins(cell);
+    let learned = &view.body.learned;
+    for position in bins.flat_map(|bin| learned.positions(bin)) {
+        if view.is_alive(position as u32) {
+            rows.push(&index.vectors, dim, position);
+            ids.push(index.ids[position]);
+        }
+    }
+    for place in view.places(cell) {
+        for i in place.run.survivors() {
+            rows.push(&place.run.data.vectors, dim, i as usize);
+            ids.push(place.run.data.ids[i as usize]);
+        }
+    }
+    if let Some(more) = more {
+        for i in 0..more.ids.len() {
+            rows.push(&more.vectors, dim, i);
+        }
+        ids.extend_from_slice(&more.ids);
+    }
+    Members::new(view, rows.into(), ids)
+}
+
+impl Members {
+    /// Maps stored vectors into the space of the model.
+    pub(super) fn new(view: &View<'_>, vectors: Stored, ids: Vec<u64>) -> Result<Self> {
+        let dim = view.index.space.dim();
+        let mut wide = Vec::with_capacity(ids.len() * dim);
+        let mut row = Vec::new();
+        for i in 0..ids.len() {
+            vectors.read(dim, i, &mut row);
+            wide.extend_from_slice(&row);
+        }
+        let wide = Matrix::from_vec(wide, dim)?;
+        let points = view
+            .index
+            .space
+            .apply_all(wide.as_rows(), &Cancel::default())?;
+        let beyond = outside(wide.as_rows(), &view.index.space, points.as_rows());
+        Ok(Self {
+            vectors,
+            ids,
+            points,
+            beyond,
+        })
+    }
+
+    /// Some of them.
+    pub(super) fn pick(&self, dim: usize, rows: &[u32]) -> Self {
+        Self {
+            vectors: self.vectors.pick(dim, rows),
+            ids: rows.iter().map(|i| self.ids[*i as usize]).collect(),
+            points: Matrix::gather(self.points.as_rows(), rows),
+            beyond: rows.iter().map(|i| self.beyond[*i as usize]).collect(),
+        }
+    }
+}
+
+/// Lays the points of a cell out anew, outside the base: in several cells when they are too many for one. The
+/// first takes the old one's place.
+pub(super) fn relay(view: &View<'_>, cell: usize, members: Members) -> Vec<LiveCell> {
+    let dim = view.index.space.dim();
+    let seed =
+        view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (members.ids.len() as u64) << 20;
+    let limit = split_limit(view);
+    let parts = match members.ids.len() > limit {
+        true => members.ids.len().div_ceil(limit * 3 / 5),
+        false => 1,
+    };
+    if parts > 1 {
+        let rows = members.points.as_rows();
+        let halves = lloyd(rows, kmeans_plus_plus(rows, parts, seed), ROUNDS);
+        let largest = halves.sizes.iter().copied().max().unwrap_or(0);
+        // Copies of one point cannot be told apart, however often they are cut.
+        if f64::from(largest) <= REFUSED * members.ids.len() as f64 {
+            let lists = Lists::group(halves.sizes.len(), by_label(&halves.labels));
+            return (0..halves.sizes.len())
+                .filter(|part| !lists.get(*part).is_empty())
+                .map(|part| {
+                    let members = members.pick(dim, lists.get(part));
+                    lay_out(view, fit(view, &members, seed ^ part as u64), members, seed)
+                })
+                .collect();
+        }
+    }
+    let shape = match has_drifted(view, cell, &members) {
+        true => fit(view, &members, seed),
+        false => {
+            let frame = view.frame(cell);
+            let mean = view.mean(cell).to_vec();
+            Frame {
+                axes: frame.axes.to_vec(),
+                variances: frame.variances.to_vec(),
+                residual: frame.residual,
+                mean,
+            }
+        }
+    };
+    vec![lay_out(view, shape, members, seed)]
+}
+
+/// A cell before its codes have scales.
+struct Frame {
+    mean: Vec<f32>,
+    axes: Vec<f32>,
+    variances: Vec<f32>,
+    residual: f32,
+}
+
+fn fit(view: &View<'_>, members: &Members, seed: u64) -> Frame {
+    let (rank, dim) = (view.body.model.rank(), view.body.model.dim());
+    let fitted = fit_cell(members.points.as_rows(), rank, seed);
+    let mut axes = fitted.axes.into_vec();
+    axes.resize(rank * dim, 0.0);
+    let mut variances = fitted.variances;
+    variances.resize(rank, 0.0);
+    Frame {
+        mean: fitted.mean,
+        axes,
+        variances,
+        residual: fitted.residual,
+    }
+}
+
+/// Whether a cell's points are no longer where, or as far spread as, those were that it was fitted to.
+fn has_drifted(view: &View<'_>, cell: usize, members: &Members) -> bool {
+    let (frame, mean) = (view.frame(cell), view.mean(cell));
+    let (rank, dim) = (view.body.model.rank(), view.body.model.dim());
+    let count = members.ids.len().max(1) as f64;
+    let (mut sums, mut squares) = (vec![0.0f64; dim], 0.0f64);
+    for row in members.points.as_rows().iter() {
+        for ((sum, x), m) in sums.iter_mut().zip(row).zip(mean) {
+            let centred = f64::from(x - m);
+            *sum += centred;
+            squares += centred * centred;
+        }
+    }
+    let now = squares / count;
+    let moved: f64 = sums.iter().map(|s| (s / count) * (s / count)).sum();
+    let along: f64 = frame.variances.iter().map(|v| f64::from(*v)).sum();
+    let fitted = along + f64::from(frame.residual) * dim.saturating_sub(rank) as f64;
+    moved > MOVED * now || now > SPREAD * fitted || fitted > SPREAD * now
+}
+
+fn lay_out(view: &View<'_>, frame: Frame, members: Members, seed: u64) -> LiveCell {
+    let shape = code_shape(view);
+    let Members {
+        vectors,
+        ids,
+        points,
+        beyond,
+    } = members;
+    let projected = Projected::new(points, beyond, &frame.mean, &frame.axes);
+    let scales: Scales = projected.scales(&frame.mean, &frame.axes, shape.width, shape.bits);
+    let run = Run::new(
+        &projected,
+        scales.steps(),
+        shape,
+        view.index.config.bin_size,
+        seed ^ streams::BINS,
+        &vectors,
+        view.index.space.dim(),
+        &ids,
+        false,
+    );
+    LiveCell {
+        base: false,
+        dead: 0,
+        living: ids.len(),
+        shape: Some(Arc::new(Shape {
+            mean: frame.mean,
+            axes: frame.axes,
+            variances: frame.variances,
+            residual: frame.residual,
+            scales,
+        })),
+        runs: vec![run],
+    }
+}

@@ -1,0 +1,229 @@
+//! Searching among some of the points only.
+//!
+//! A filter names identifiers; a search needs positions. The translation is made once for a filter and a snapshot of
+//! an index and kept with the filter, so that many queries share it. It also knows how many points of each cell
+//! are allowed: cells without any are not visited, and when few points are allowed in all, their distances
+//! are simply computed.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use roaring::RoaringTreemap;
+
+use crate::index::{Body, Index, Lookup, OverlayStamp, View};
+
+/// Points that a search may find, named by their identifiers. Cheap to copy; reuse one filter for many queries.
+#[derive(Clone)]
+pub struct Filter(Arc<Inner>);
+
+struct Inner {
+    ids: Ids,
+    /// The latest translation, and what it was made for.
+    translated: Mutex<Option<(Stamp, Arc<Allowed>)>>,
+}
+
+enum Ids {
+    Bitmap(RoaringTreemap),
+    /// In order, each once.
+    Sorted(Vec<u64>),
+    Predicate(Box<dyn Fn(u64) -> bool + Send + Sync>),
+}
+
+/// One state of one index: weak references keep the addresses from being used again.
+struct Stamp {
+    base: Weak<OnceLock<Lookup>>,
+    changes: OverlayStamp,
+}
+
+impl Stamp {
+    fn of(index: &Index) -> Self {
+        Self {
+            base: Arc::downgrade(&index.lookup),
+            changes: index.overlay.stamp(),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.base.ptr_eq(&other.base) && self.changes.is(&other.changes)
+    }
+}
+
+impl Filter {
+    /// The points whose identifiers are in a bitmap.
+    pub fn bitmap(ids: RoaringTreemap) -> Self {
+        Self::new(Ids::Bitmap(ids))
+    }
+
+    /// The points of these identifiers; they need no order and may come twice.
+    pub fn ids(ids: impl Into<Vec<u64>>) -> Self {
+        let mut ids = ids.into();
+        ids.sort_unstable();
+        ids.dedup();
+        Self::new(Ids::Sorted(ids))
+    }
+
+    /// The points whose identifiers the predicate is true of. It is asked once for every point of a snapshot.
+    pub fn predicate(allows: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
+        Self::new(Ids::Predicate(Box::new(allows)))
+    }
+
+    fn new(ids: Ids) -> Self {
+        Self(Arc::new(Inner {
+            ids,
+            translated: Mutex::new(None),
+        }))
+    }
+
+    /// The positions that it allows in an index as it is now.
+    pub(crate) fn translate(&self, index: &Index) -> Arc<Allowed> {
+        let stamp = Stamp::of(index);
+        let mut translated = self
+            .0
+            .translated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &*translated {
+            Some((known, allowed)) if known.is(&stamp) => Arc::clone(allowed),
+            _ => {
+                let allowed = Arc::new(Allowed::new(&self.0.ids, index));
+                *translated = Some((stamp, Arc::clone(&allowed)));
+                allowed
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.ids {
+            Ids::Bitmap(ids) => write!(f, "Filter(bitmap of {})", ids.len()),
+            Ids::Sorted(ids) => write!(f, "Filter(list of {})", ids.len()),
+            Ids::Predicate(_) => f.write_str("Filter(predicate)"),
+        }
+    }
+}
+
+/// Filters are equal when they are copies of one.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Positions of one snapshot that a filter allows; removed points are not among them.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    bits: Vec<u64>,
+    count: usize,
+    /// Allowed points of each cell; of tempered cells only.
+    cells: Vec<u32>,
+}
+
+impl Allowed {
+    fn new(ids: &Ids, index: &Index) -> Self {
+        let view = index.view();
+        let positions = view.map_or(index.ids.len(), |view| view.positions());
+        let mut bits = vec![0u64; positions.div_ceil(64)];
+        let mut set = |position: u32| bits[position as usize / 64] |= 1 << (position % 64);
+        let alive = |position: u32| view.is_none_or(|view| view.is_alive(position));
+        let mut look_up = |id: u64| {
+            if let Some(position) = index.lookup().position(id).filter(|p| alive(*p)) {
+                set(position);
+            }
+        };
+        let contains: &dyn Fn(u64) -> bool = match ids {
+            Ids::Bitmap(ids) => {
+                ids.iter().for_each(&mut look_up);
+                &|id| ids.contains(id)
+            }
+            Ids::Sorted(ids) => {
+                ids.iter().copied().for_each(&mut look_up);
+                &|id| ids.binary_search(&id).is_ok()
+            }
+            Ids::Predicate(allows) => {
+                for (position, id) in (0..).zip(&index.ids[..]) {
+                    if alive(position) && allows(*id) {
+                        set(position);
+                    }
+                }
+                allows
+            }
+        };
+        // Points outside the base are few: each is asked about.
+        if let Some(view) = view {
+            for position in index.ids.len() as u32..positions as u32 {
+                if view.point(position).is_some_and(|p| contains(p.id)) && alive(position) {
+                    set(position);
+                }
+            }
+        }
+        let mut allowed = Self {
+            count: bits.iter().map(|w| w.count_ones() as usize).sum(),
+            bits,
+            cells: Vec::new(),
+        };
+        if let Some(view) = view {
+            allowed.cells = (0..view.cells())
+                .map(|cell| allowed.count_in(&view, cell))
+                .collect();
+        }
+        allowed
+    }
+
+    fn count_in(&self, view: &View<'_>, cell: usize) -> u32 {
+        let bins = view.base_bins(cell);
+        let learned = &view.body.learned;
+        let base = match bins.is_empty() {
+            true => 0..0,
+            false => learned.positions(bins.start).start..learned.positions(bins.end - 1).end,
+        };
+        let places = view.places(cell).iter();
+        let runs =
+            places.map(|p| p.first_position as usize..p.first_position as usize + p.run.len());
+        let ranges = std::iter::once(base).chain(runs);
+        ranges
+            .flatten()
+            .filter(|p| self.contains(*p as u32))
+            .count() as u32
+    }
+
+    /// Number of allowed points.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Allowed points of a cell.
+    pub(crate) fn count_of(&self, cell: usize) -> usize {
+        self.cells.get(cell).map_or(0, |count| *count as usize)
+    }
+
+    /// Whether a position is allowed.
+    #[inline]
+    pub(crate) fn contains(&self, position: u32) -> bool {
+        let word = self.bits.get(position as usize / 64);
+        word.is_some_and(|word| word >> (position % 64) & 1 == 1)
+    }
+
+    /// The allowed positions, in order.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.bits).flat_map(|(at, word)| {
+            let mut word = *word;
+            std::iter::from_fn(move || {
+                let bit = word.trailing_zeros();
+                // Clears the lowest bit.
+                word &= word.wrapping_sub(1);
+                (bit < 64).then_some(at * 64 + bit)
+            })
+        })
+    }
+}
+
+impl Index {
+    /// The index as searches of tempered cells see it; none for one built by the published method.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        match &self.body {
+            Body::Tempered(body) => Some(View::new(self, body)),
+            Body::Published(_) => None,
+        }
+    }
+}

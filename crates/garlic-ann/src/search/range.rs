@@ -1,0 +1,226 @@
+//! All points within a radius.
+
+use garlic_linalg::Rows;
+use garlic_simd::Estimate;
+use rayon::prelude::*;
+
+use super::fast::{AHEAD, FastScratch};
+use super::filter::{Allowed, Filter};
+use super::params::{Answer, Hit};
+use super::searcher::Scratch;
+use super::work::Work;
+use crate::error::{Error, Result};
+use crate::index::{Index, View, thread_pool};
+
+/// Share of the points in bins that cannot be skipped above which all vectors are read in order.
+const MOST: f64 = 0.6;
+
+/// What a range search asks for: all points within a radius.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    radius: f32,
+    recall: Option<f64>,
+    filter: Option<Filter>,
+    threads: Option<usize>,
+}
+
+impl Range {
+    /// All points whose distance is at most `radius`.
+    pub fn new(radius: f32) -> Self {
+        Self {
+            radius,
+            recall: None,
+            filter: None,
+            threads: None,
+        }
+    }
+
+    /// About this share of them, in (0, 1), found faster by trusting the codes; all of them unless this is set.
+    ///
+    /// An index built by the published method finds all of them in any case.
+    pub fn recall(mut self, target: f64) -> Self {
+        self.recall = Some(target);
+        self
+    }
+
+    /// Only points that the filter lets through.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Worker threads of a batch; 1 unless set.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |name, value: String, rule| Err(Error::SearchParameter { name, value, rule });
+        if self.radius.is_nan() {
+            return wrong("radius", "NaN".into(), "must be a number");
+        }
+        if let Some(recall) = self.recall
+            && !(recall > 0.0 && recall < 1.0)
+        {
+            let rule = "must be above 0 and below 1; leave it out to find all points";
+            return wrong("recall", recall.to_string(), rule);
+        }
+        if self.threads == Some(0) {
+            return wrong("threads", "0".into(), "must be at least 1");
+        }
+        Ok(())
+    }
+}
+
+impl Index {
+    /// All points within a radius of a query, by (distance, id).
+    pub fn range(&self, query: &[f32], range: &Range) -> Result<Answer> {
+        range.check()?;
+        self.check_query(query, 0)?;
+        let allowed = range.filter.as_ref().map(|f| f.translate(self));
+        let mut searcher = self.searcher();
+        Ok(self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch))
+    }
+
+    /// All points within a radius of every query, in order, on [`Range::threads`] threads.
+    pub fn range_batch(&self, queries: Rows<'_>, range: &Range) -> Result<Vec<Answer>> {
+        range.check()?;
+        for (row, query) in queries.iter().enumerate() {
+            self.check_query(query, row)?;
+        }
+        let allowed = range.filter.as_ref().map(|f| f.translate(self));
+        let threads = range.threads.unwrap_or(1);
+        if threads == 1 {
+            let mut searcher = self.searcher();
+            let answers = queries.iter().map(|query| {
+                self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch)
+            });
+            return Ok(answers.collect());
+        }
+        let rows: Vec<&[f32]> = queries.iter().collect();
+        Ok(thread_pool(threads)?.install(|| {
+            let answers = rows.par_iter().map_init(
+                || self.searcher(),
+                |searcher, query| {
+                    self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch)
+                },
+            );
+            answers.collect()
+        }))
+    }
+
+    fn run_range(
+        &self,
+        query: &[f32],
+        range: &Range,
+        allowed: Option<&Allowed>,
+        scratch: &mut Scratch,
+    ) -> Answer {
+        // A negative radius holds nothing.
+        let squared = match range.radius < 0.0 {
+            true => f32::NEG_INFINITY,
+            false => largest_square(range.radius),
+        };
+        let mut work = Work::default();
+        let view = self.view().map(|view| view.with(allowed));
+        let exact = range.recall.is_none() || view.is_none();
+        let mut hits = match view {
+            Some(view) => view.range(query, squared, range.recall, &mut scratch.fast, &mut work),
+            None => self.read_range(query, squared, allowed, &mut work),
+        };
+        work.exact_madds += work.candidates * self.space.dim() as u64;
+        hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
+        Answer { hits, work, exact }
+    }
+
+    /// All vectors in order, for an index built by the published method.
+    fn read_range(
+        &self,
+        query: &[f32],
+        squared: f32,
+        allowed: Option<&Allowed>,
+        work: &mut Work,
+    ) -> Vec<Hit> {
+        let mut bytes = Vec::new();
+        let query = self.vectors.prepare(query, &mut bytes);
+        let mut hits = Vec::new();
+        for (at, id) in self.ids.iter().enumerate() {
+            if allowed.is_some_and(|allowed| !allowed.contains(at as u32)) {
+                continue;
+            }
+            work.candidates += 1;
+            let distance = self.vectors.distance(&query, at);
+            if distance <= squared {
+                let distance = distance.sqrt();
+                hits.push(Hit { id: *id, distance });
+            }
+        }
+        hits
+    }
+}
+
+/// The largest squared distance whose root is at most `radius`.
+fn largest_square(radius: f32) -> f32 {
+    let mut squared = radius * radius;
+    while squared.is_finite() && squared.next_up().sqrt() <= radius {
+        squared = squared.next_up();
+    }
+    while squared.sqrt() > radius {
+        squared = squared.next_down();
+    }
+    squared
+}
+
+impl View<'_> {
+    /// Points within a squared distance.
+    fn range(
+        &self,
+        query: &[f32],
+        squared: f32,
+        recall: Option<f64>,
+        scratch: &mut FastScratch,
+        work: &mut Work,
+    ) -> Vec<Hit> {
+        if squared < 0.0 {
+            return Vec::new();
+        }
+        let found = match recall {
+            Some(recall) => {
+                self.likely_within(query, squared, recall, scratch, work);
+                true
+            }
+            None => {
+                self.worth_bounding(self.counted())
+                    && squared.is_finite()
+                    && self.within(query, squared, MOST, scratch, work)
+            }
+        };
+        let FastScratch {
+            found: list, bytes, ..
+        } = scratch;
+        if !found {
+            list.clear();
+            list.extend(self.admitted().map(|at| Estimate { at, estimate: 0.0 }));
+        }
+        let query = self.index.vectors.prepare(query, bytes);
+        let mut hits = Vec::new();
+        for (i, f) in list.iter().enumerate() {
+            if let Some(next) = list.get(i + AHEAD) {
+                self.prefetch(next.at);
+            }
+            let Some(point) = self.point(f.at) else {
+                continue;
+            };
+            let distance = point.distance(&query);
+            if distance <= squared {
+                hits.push(Hit {
+                    id: point.id,
+                    distance: distance.sqrt(),
+                });
+            }
+        }
+        work.candidates += list.len() as u64;
+        hits
+    }
+}

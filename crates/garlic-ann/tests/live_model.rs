@@ -1,0 +1,282 @@
+//! A live index against a map of vectors: whatever is done to it, exact answers are those of brute force.
+//!
+//! `GARLIC_OPERATIONS` sets the number of operations; a few thousand by default.
+
+use std::collections::BTreeMap;
+
+use garlic_ann::{Config, Filter, Index, Range, Rows, Search};
+use garlic_linalg::{random_stream, uniform_unit};
+use rand_chacha::ChaCha8Rng;
+
+const DIM: usize = 6;
+
+/// The truth: vectors by identifier.
+type Model = BTreeMap<u64, Vec<f32>>;
+
+struct World {
+    rng: ChaCha8Rng,
+    model: Model,
+    index: Index,
+    next: u64,
+    /// Where new vectors come from: it wanders, so that cells split, empty and drift.
+    centre: Vec<f32>,
+    bytes: bool,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn draw(&mut self, n: usize) -> usize {
+        (uniform_unit(&mut self.rng) * n as f64) as usize
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        let wide = self.draw(10) == 0;
+        (0..DIM)
+            .map(|i| {
+                let spread = if wide { 60.0 } else { 9.0 };
+                let offset = (uniform_unit(&mut self.rng) - 0.5) * spread / (1.0 + i as f64);
+                let value = self.centre[i] + offset as f32;
+                match self.bytes {
+                    // Whole numbers, and so many equal distances.
+                    true => value.round().clamp(0.0, 255.0),
+                    false => value,
+                }
+            })
+            .collect()
+    }
+
+    fn some_ids(&mut self, most: usize) -> Vec<u64> {
+        let count = 1 + self.draw(most);
+        let mut ids: Vec<u64> = (0..count)
+            .filter_map(|_| {
+                let at = self.draw(self.model.len());
+                self.model.keys().nth(at).copied()
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    fn nearest(&self, query: &[f32], allows: impl Fn(u64) -> bool) -> Vec<(u64, f32)> {
+        let distance = |v: &Vec<f32>| garlic_simd::l2_squared(query, v).sqrt();
+        let allowed = self.model.iter().filter(|(id, _)| allows(**id));
+        let mut all: Vec<(u64, f32)> = allowed.map(|(id, v)| (*id, distance(v))).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        all
+    }
+
+    fn step(&mut self, step: usize) {
+        for i in 0..DIM {
+            let offset = (uniform_unit(&mut self.rng) - 0.5) as f32 * 4.0;
+            self.centre[i] = (self.centre[i] + offset).clamp(40.0, 200.0);
+        }
+        match self.draw(1000) {
+            0..300 => {
+                let count = 1 + self.draw(12);
+                self.add(count);
+            }
+            300..303 => self.add(300),
+            303..480 => {
+                let mut ids = self.some_ids(12);
+                ids.push(self.next + 7);
+                let removed = self.index.remove(&ids).unwrap();
+                assert_eq!(removed, ids.len() - 1, "step {step}");
+                ids.iter().for_each(|id| {
+                    self.model.remove(id);
+                });
+            }
+            480..483 => {
+                // Nearly all of one region, so that cells empty.
+                let ids: Vec<u64> = self.model.keys().copied().collect();
+                let axis = self.draw(DIM);
+                let limit = self.centre[axis];
+                let gone: Vec<u64> = ids
+                    .into_iter()
+                    .filter(|id| self.model[id][axis] > limit)
+                    .collect();
+                assert_eq!(self.index.remove(&gone).unwrap(), gone.len());
+                gone.iter().for_each(|id| {
+                    self.model.remove(id);
+                });
+            }
+            483..580 => {
+                let ids = self.some_ids(8);
+                let rows: Vec<Vec<f32>> = ids.iter().map(|_| self.vector()).collect();
+                let data = rows.concat();
+                if ids.is_empty() {
+                    return;
+                }
+                let vectors = Rows::new(&data, DIM).unwrap();
+                self.index.update(vectors, &ids).unwrap();
+                self.model.extend(ids.into_iter().zip(rows));
+            }
+            580..582 => self.index.compact().unwrap(),
+            582..583 => {
+                let path = self.folder.path().join("index");
+                self.index.save(&path).unwrap();
+                Index::verify(&path).unwrap();
+                self.index = Index::open(&path).unwrap();
+            }
+            583..860 => self.search(step),
+            860..950 => self.search_filtered(step),
+            _ => self.search_range(step),
+        }
+        assert_eq!(self.index.len(), self.model.len(), "step {step}");
+    }
+
+    fn add(&mut self, count: usize) {
+        // Room for identifiers that are far from row numbers.
+        self.next += [1, 1, 1, 1_000_003][self.draw(4)];
+        let ids: Vec<u64> = (self.next..self.next + count as u64).collect();
+        self.next += count as u64;
+        let rows: Vec<Vec<f32>> = ids.iter().map(|_| self.vector()).collect();
+        let data = rows.concat();
+        let vectors = Rows::new(&data, DIM).unwrap();
+        self.index.add(vectors, &ids).unwrap();
+        assert!(self.index.add(vectors, &ids).is_err(), "they are there");
+        self.model.extend(ids.into_iter().zip(rows));
+    }
+
+    fn search(&mut self, step: usize) {
+        let query = self.vector();
+        let k = [1, 3, 10, 50, 100_000][self.draw(5)];
+        let expected = self.nearest(&query, |_| true);
+        let expected = &expected[..k.min(expected.len())];
+        let answer = self
+            .index
+            .search(&query, &Search::new(k).exact(true))
+            .unwrap();
+        let hits: Vec<(u64, f32)> = answer.hits.iter().map(|h| (h.id, h.distance)).collect();
+        assert_eq!(hits, expected, "step {step} k {k}");
+        let rough = self.index.search(&query, &Search::new(k)).unwrap();
+        let hits: Vec<(f32, u64)> = rough.hits.iter().map(|h| (h.distance, h.id)).collect();
+        assert!(hits.is_sorted_by(|a, b| a.0 < b.0 || a.0 == b.0 && a.1 < b.1));
+        for hit in &rough.hits {
+            let distance = garlic_simd::l2_squared(&query, &self.model[&hit.id]).sqrt();
+            assert_eq!(distance, hit.distance, "step {step}");
+        }
+        let id = self.some_ids(1);
+        for id in id {
+            assert_eq!(self.index.get(id).as_ref(), self.model.get(&id));
+        }
+        assert!(!self.index.contains(self.next + 3));
+    }
+
+    fn search_filtered(&mut self, step: usize) {
+        let query = self.vector();
+        let modulus = [1, 2, 10, 100, 100_000_000][self.draw(5)] as u64;
+        let allows = move |id: u64| id % modulus == 0;
+        let expected = self.nearest(&query, allows);
+        let expected = &expected[..5.min(expected.len())];
+        let allowed: Vec<u64> = self
+            .model
+            .keys()
+            .copied()
+            .filter(|id| allows(*id))
+            .collect();
+        let filter = match self.draw(3) {
+            0 => Filter::predicate(allows),
+            1 => Filter::ids(allowed),
+            _ => Filter::bitmap(allowed.into_iter().chain([self.next + 5]).collect()),
+        };
+        let search = Search::new(5).filter(filter);
+        let answer = self
+            .index
+            .search(&query, &search.clone().exact(true))
+            .unwrap();
+        let hits: Vec<(u64, f32)> = answer.hits.iter().map(|h| (h.id, h.distance)).collect();
+        assert_eq!(hits, expected, "step {step} every {modulus}th");
+        let rough = self.index.search(&query, &search).unwrap();
+        assert!(rough.hits.iter().all(|h| allows(h.id)));
+        assert!(rough.hits.is_sorted_by(|a, b| a.distance <= b.distance));
+        if rough.exact {
+            assert_eq!(rough.hits, answer.hits, "step {step}");
+        }
+    }
+
+    fn search_range(&mut self, step: usize) {
+        let query = self.vector();
+        let radius = [0.0, 2.0, 8.0, 30.0, 1e9][self.draw(5)];
+        let mut expected = self.nearest(&query, |_| true);
+        expected.retain(|e| e.1 <= radius);
+        let answer = self.index.range(&query, &Range::new(radius)).unwrap();
+        let hits: Vec<(u64, f32)> = answer.hits.iter().map(|h| (h.id, h.distance)).collect();
+        assert!(answer.exact);
+        assert_eq!(hits, expected, "step {step} radius {radius}");
+        let rough = self
+            .index
+            .range(&query, &Range::new(radius).recall(0.9))
+            .unwrap();
+        assert!(rough.hits.iter().all(|h| h.distance <= radius));
+    }
+}
+
+fn run(seed: u64, operations: usize, config: Config, bytes: bool) {
+    let mut world = World {
+        rng: random_stream(seed, 77),
+        model: Model::new(),
+        index: start(&config),
+        next: 1000,
+        centre: vec![120.0; DIM],
+        bytes,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    for id in world.index.ids() {
+        world.model.insert(id, world.index.get(id).unwrap());
+    }
+    for step in 0..operations {
+        world.step(step);
+    }
+    let drift = world.index.drift();
+    assert!(drift.added > 0 && drift.removed > 0 && drift.built == 600);
+}
+
+fn start(config: &Config) -> Index {
+    let mut rng = random_stream(5, 5);
+    let data: Vec<f32> = (0..600 * DIM)
+        .map(|i| {
+            let cluster = (i / DIM % 5) as f32 * 20.0;
+            (100.0 + cluster + (uniform_unit(&mut rng) * 12.0) as f32).round()
+        })
+        .collect();
+    let rows = Rows::new(&data, DIM).unwrap();
+    Index::builder().config(config.clone()).build(rows).unwrap()
+}
+
+fn operations() -> usize {
+    let asked = std::env::var("GARLIC_OPERATIONS").ok();
+    asked.and_then(|n| n.parse().ok()).unwrap_or(6000)
+}
+
+fn small(store: &str) -> Config {
+    let mut config = Config {
+        bin_size: 4,
+        calibration_queries: 40,
+        ..Config::default()
+    };
+    config.set("store", store).unwrap();
+    config
+}
+
+#[test]
+fn floats_answer_like_brute_force() {
+    run(1, operations(), small("f32"), false);
+}
+
+#[test]
+fn bytes_answer_like_brute_force() {
+    run(2, operations() / 2, small("auto"), true);
+}
+
+#[test]
+fn short_codes_and_given_cells_answer_like_brute_force() {
+    let config = Config {
+        code_bits: 4,
+        axes: 3,
+        cells: 7,
+        max_dim: 4,
+        ..small("f32")
+    };
+    run(3, operations() / 2, config, false);
+}
