@@ -75,6 +75,19 @@ pub(crate) struct Bounds {
     pub(crate) mass: f32,
 }
 
+impl Bounds {
+    /// Bounds of the points of both.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            radius: self.radius.max(other.radius),
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            error: self.error.max(other.error),
+            mass: self.mass.max(other.mass),
+        }
+    }
+}
+
 /// Rounding of squared lengths, relative to the squared distance from the mean.
 pub(crate) const ROUNDING: f32 = 1e-5;
 

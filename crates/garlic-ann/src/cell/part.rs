@@ -119,24 +119,6 @@ impl Projected {
         self.norms.len()
     }
 
-    /// The points `rows`, in that order, then those of `more`.
-    pub(crate) fn gather(&self, rows: &[u32], more: Option<&Projected>) -> Self {
-        let pick = |values: &[f32]| rows.iter().map(|i| values[*i as usize]).collect::<Vec<_>>();
-        let mut all = Self {
-            y: Matrix::gather(self.y.as_rows(), rows),
-            norms: pick(&self.norms),
-            outside: pick(&self.outside),
-        };
-        if let Some(more) = more {
-            for row in more.y.as_rows().iter() {
-                all.y.push_row(row);
-            }
-            all.norms.extend_from_slice(&more.norms);
-            all.outside.extend_from_slice(&more.outside);
-        }
-        all
-    }
-
     /// Groups the points into bins of about `bin_size`. Points that `is_held` choose among the others' bins.
     pub(crate) fn cut(&self, bin_size: usize, seed: u64, is_held: impl Fn(u32) -> bool) -> Cut {
         let numbers = 0..self.len() as u32;
@@ -215,7 +197,14 @@ impl Projected {
         part
     }
 
-    fn bounds(&self, centre: &[f32], steps: Steps<'_>, bits: CodeBits, members: &[u32]) -> Bounds {
+    /// What a bin around `centre` with these members can be skipped by.
+    pub(crate) fn bounds(
+        &self,
+        centre: &[f32],
+        steps: Steps<'_>,
+        bits: CodeBits,
+        members: &[u32],
+    ) -> Bounds {
         let coded = |row: &[f32], steps: &[f32], bits: CodeBits| -> Vec<f32> {
             let codes = row.iter().zip(steps);
             codes
@@ -291,6 +280,10 @@ fn code(bits: CodeBits, value: f32, step: f32) -> i32 {
     (zero_code(bits) + steps).clamp(0, i32::from(bits.largest()))
 }
 
+/// Bytes of a lane in a row of a block, and of a row.
+const LANE: usize = 4;
+const ROW: usize = LANE * CODE_LANES;
+
 /// Appends whole blocks of codes; lanes without a point have an infinite norm.
 fn encode<'a>(
     bits: CodeBits,
@@ -300,28 +293,83 @@ fn encode<'a>(
     out: &mut Vec<u8>,
 ) {
     let bytes = code_block_bytes(bits, width);
-    let norms_at = bytes - 4 * CODE_LANES;
     for (i, (row, norm)) in rows.enumerate() {
-        let lane = i % CODE_LANES;
-        if lane == 0 {
-            let start = out.len();
-            out.resize(start + bytes, 0);
-            for norm in out[start + norms_at..].chunks_exact_mut(4) {
-                norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
+        let block = lane_block(bytes, i, out);
+        encode_lane(bits, steps, row, norm, block, i % CODE_LANES);
+    }
+}
+
+/// The block at the end of `out` that has the lane `number`; a new one when it is the first of eight.
+pub(crate) fn lane_block(bytes: usize, number: usize, out: &mut Vec<u8>) -> &mut [u8] {
+    if number.is_multiple_of(CODE_LANES) {
+        let start = out.len();
+        out.resize(start + bytes, 0);
+        for norm in out[start + bytes - ROW..].chunks_exact_mut(LANE) {
+            norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
+        }
+    }
+    let start = out.len() - bytes;
+    &mut out[start..]
+}
+
+/// Writes the code of one point.
+pub(crate) fn encode_lane(
+    bits: CodeBits,
+    steps: &[f32],
+    row: &[f32],
+    norm: f32,
+    block: &mut [u8],
+    lane: usize,
+) {
+    for (j, (v, s)) in row.iter().zip(steps).enumerate() {
+        let code = code(bits, *v, *s) as u8;
+        match bits {
+            CodeBits::Eight => block[j / 4 * ROW + lane * LANE + j % 4] = code,
+            CodeBits::Four => {
+                block[j / 8 * ROW + lane * LANE + j % 4] |= code << (if j % 8 < 4 { 0 } else { 4 });
             }
         }
-        let start = out.len() - bytes;
-        let block = &mut out[start..];
-        for (j, (v, s)) in row.iter().zip(steps).enumerate() {
-            let code = code(bits, *v, *s) as u8;
-            match bits {
-                CodeBits::Eight => block[j / 4 * 32 + lane * 4 + j % 4] = code,
-                CodeBits::Four => {
-                    block[j / 8 * 32 + lane * 4 + j % 4] |= code << (if j % 8 < 4 { 0 } else { 4 });
-                }
-            }
-        }
-        block[norms_at + 4 * lane..][..4].copy_from_slice(&norm.to_le_bytes());
+    }
+    norm_of(block, lane).copy_from_slice(&norm.to_le_bytes());
+}
+
+/// The bytes of a lane's norm, the last thing of a block.
+fn norm_of(block: &mut [u8], lane: usize) -> &mut [u8] {
+    let norms_at = block.len() - ROW;
+    &mut block[norms_at + LANE * lane..][..LANE]
+}
+
+/// Moves the norm of a bin, the last lane at the end of `blocks`, into what the bounds of its points allow: they may
+/// not be those that it was computed from.
+pub(crate) fn fit_norm(
+    blocks: &mut Vec<u8>,
+    bytes: usize,
+    number: usize,
+    centre: &[f32],
+    bounds: &Bounds,
+) {
+    let start = blocks.len() - bytes;
+    let norm = norm_of(&mut blocks[start..], number % CODE_LANES);
+    let mut old = [0; LANE];
+    old.copy_from_slice(norm);
+    let inside = garlic_simd::dot(centre, centre);
+    let (low, high) = (bounds.low * bounds.low, bounds.high * bounds.high);
+    let outside = f32::from_le_bytes(old) - inside;
+    if !(low..=high).contains(&outside) {
+        // In this order nothing panics, whatever the numbers are.
+        let fitted = inside + outside.min(high).max(low);
+        norm.copy_from_slice(&fitted.to_le_bytes());
+    }
+}
+
+/// Copies one lane of blocks of `bytes` bytes to the lane `number` of what is at the end of `to`.
+pub(crate) fn copy_lane(from: &[u8], lane: usize, bytes: usize, number: usize, to: &mut Vec<u8>) {
+    let source = &from[lane / CODE_LANES * bytes..][..bytes];
+    let target = lane_block(bytes, number, to);
+    for row in (0..bytes).step_by(ROW) {
+        let from = row + lane % CODE_LANES * LANE;
+        let to = row + number % CODE_LANES * LANE;
+        target[to..to + LANE].copy_from_slice(&source[from..from + LANE]);
     }
 }
 

@@ -53,27 +53,6 @@ impl Stored {
         rows.into()
     }
 
-    /// The rows `order` of these vectors, then all of `more`.
-    pub(crate) fn pick_and(&self, dim: usize, order: &[u32], more: &Self) -> Self {
-        let mut rows = StoredRows::new(self.element());
-        for row in order {
-            rows.push(self, dim, *row as usize);
-        }
-        for row in 0..more.len(dim) {
-            rows.push(more, dim, row);
-        }
-        rows.into()
-    }
-
-    /// Number of vectors of `dim` coordinates.
-    pub(crate) fn len(&self, dim: usize) -> usize {
-        match self {
-            Self::F32(data) => data.len() / dim,
-            Self::F16(data) => data.len() / dim,
-            Self::U8(data) => data.len() / dim,
-        }
-    }
-
     /// The type of the coordinates.
     pub(crate) fn element(&self) -> StoredType {
         match self {

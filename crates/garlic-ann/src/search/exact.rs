@@ -145,7 +145,7 @@ impl View<'_> {
         self.nearest_cells(self.cells(), scratch);
         let cells = scratch.cells.len();
         let mut views = Vec::with_capacity(cells);
-        let mut kept: Vec<(u32, u32)> = Vec::new();
+        let mut kept: Vec<(u32, u32, bool)> = Vec::new();
         let (mut points, mut bins) = (0, 0);
         let mut distances = Vec::new();
         let mut coordinates = Vec::with_capacity(cells * rank);
@@ -162,24 +162,22 @@ impl View<'_> {
                 length: inside.sqrt() + slack.sqrt(),
                 rounding: slack,
             };
-            let range = self.base_bins(at);
-            let base = (
-                range.start as u32,
-                &self.body.centres()[range.start * rank..range.end * rank],
-            );
-            let places = self.places(at).iter();
-            let others = places.map(|p| (p.first_bin, &*p.run.data.centres));
-            for (first, centres) in std::iter::once(base).chain(others) {
-                distances.resize(centres.len() / rank, 0.0);
-                garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
-                for (bin, distance) in (first..).zip(&distances) {
-                    if view.bound(*distance, &self.bounds(bin)) <= radius {
-                        kept.push((number as u32, bin));
-                        points += self.bin(bin).len;
-                    }
+            let (centres, first) = self.centres(at);
+            distances.resize(centres.len() / rank, 0.0);
+            garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
+            for (bin, distance) in (first..).zip(&distances) {
+                if view.bound(*distance, &self.bounds(bin)) <= radius {
+                    kept.push((number as u32, bin, false));
+                    points += self.bin(bin).len;
                 }
-                bins += distances.len();
+                if let Some((joined, bounds)) = self.joined(at as u32, bin)
+                    && view.bound(*distance, bounds) <= radius
+                {
+                    kept.push((number as u32, bin, true));
+                    points += joined.len;
+                }
             }
+            bins += distances.len();
             views.push(view);
             coordinates.extend_from_slice(&scratch.y);
         }
@@ -199,7 +197,7 @@ impl View<'_> {
         let mut last = None;
         let mut weights = vec![0i8; learned.width];
         let mut scales = Default::default();
-        for (number, bin) in kept {
+        for (number, bin, has_joined) in kept {
             let number = number as usize;
             let view = &views[number];
             if last != Some(number) {
@@ -210,7 +208,11 @@ impl View<'_> {
                 scales = probe(y, steps, zero, view.base, &mut weights);
                 last = Some(number);
             }
-            let bounds = self.bounds(bin);
+            let cell = scratch.cells[number].at;
+            let (bin, bounds) = match self.joined(cell, bin).filter(|_| has_joined) {
+                Some((joined, bounds)) => (joined, *bounds),
+                None => (self.bin(bin), self.bounds(bin)),
+            };
             // Half a unit of every weight at most, times two for the cross term.
             let weighing = scales.scale.abs() * 0.5 * bounds.mass;
             let limit = radius
@@ -226,7 +228,6 @@ impl View<'_> {
                 scale: scales.scale,
                 offset: scales.offset,
             };
-            let bin = self.bin(bin);
             let found = &mut scratch.found;
             garlic_simd::scan_codes(
                 learned.bits,

@@ -227,15 +227,11 @@ impl View<'_> {
             scale: bins.scale,
             offset: bins.offset,
         };
-        let base = self.base_bins(at);
-        if !base.is_empty() {
-            let (codes, first) = (learned.bin_codes(at), base.start as u32);
-            garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
-        }
-        for place in self.places(at) {
-            let (codes, first) = (&place.run.data.bin_blocks, place.first_bin);
-            garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
-        }
+        let (codes, first) = match self.run(at) {
+            Some((run, first)) => (&*run.bin_blocks, first),
+            None => (learned.bin_codes(at), learned.bins_of(at).start as u32),
+        };
+        garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
     }
 
     /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
@@ -268,7 +264,7 @@ impl View<'_> {
             if let Some(next) = bins.get(i + AHEAD) {
                 garlic_simd::prefetch(self.bin(next.at).codes);
             }
-            let bin = self.bin(bin.at);
+            let (at, bin) = (bin.at, self.bin(bin.at));
             let number = probe_of[bin.cell as usize] as usize;
             let query = CodeQuery {
                 weights: &weights[number * width..][..width],
@@ -279,6 +275,11 @@ impl View<'_> {
             garlic_simd::scan_codes(learned.bits, bin.codes, &query, limit, bin.first, found);
             work.codes += bin.len as u64;
             if !all {
+                if let Some((joined, _)) = self.joined(bin.cell, at) {
+                    let (codes, first) = (joined.codes, joined.first);
+                    garlic_simd::scan_codes(learned.bits, codes, &query, limit, first, found);
+                    work.codes += joined.len as u64;
+                }
                 self.keep_admitted(before, found);
             }
             if found.len() >= keep.saturating_mul(2) {

@@ -177,10 +177,8 @@ impl Allowed {
             true => 0..0,
             false => learned.positions(bins.start).start..learned.positions(bins.end - 1).end,
         };
-        let places = view.places(cell).iter();
-        let runs =
-            places.map(|p| p.first_position as usize..p.first_position as usize + p.run.len());
-        let ranges = std::iter::once(base).chain(runs);
+        let others = view.positions_behind(cell);
+        let ranges = std::iter::once(base).chain(others);
         ranges
             .flatten()
             .filter(|p| self.contains(*p as u32))

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::bits::Bits;
 use super::homes::Homes;
 use super::reshape::{Members, code_shape, gather, relay, tail_limit};
-use super::run::Run;
+use super::tail::Tail;
 use super::view::View;
 use super::{Changes, LiveCell, Numbering, Overlay};
 use crate::cancel::Cancel;
@@ -22,7 +22,6 @@ use crate::index::stored::Stored;
 use crate::index::tempered::{check_type, outside};
 use crate::index::{Body, Fast, Index};
 use crate::model::{Cells, FAR, Lists, by_label};
-use crate::train::streams;
 use crate::train::tempered::SHORTLIST;
 
 /// Identifiers are below this.
@@ -33,7 +32,8 @@ const CROWDED: f64 = 0.3;
 /// Where a point is.
 enum Spot {
     Base { position: usize },
-    Run { cell: usize, run: usize, at: usize },
+    Run { cell: usize, at: usize },
+    Tail { cell: usize, at: usize },
 }
 
 impl Index {
@@ -89,14 +89,13 @@ impl Index {
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
         let dim = self.space.dim();
-        match self.spot(id)? {
-            Spot::Base { position } => self.vectors.read(dim, position, &mut vector),
-            Spot::Run { cell, run, at } => {
-                let changes = self.overlay.changes()?;
-                let run = &changes.cells[cell].runs[run];
-                run.data.vectors.read(dim, at, &mut vector);
-            }
-        }
+        let changed = |cell: usize| self.overlay.changes().map(|c| &c.cells[cell]);
+        let (vectors, at) = match self.spot(id)? {
+            Spot::Base { position } => (&self.vectors, position),
+            Spot::Run { cell, at } => (&changed(cell)?.run.as_ref()?.data.vectors, at),
+            Spot::Tail { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
+        };
+        vectors.read(dim, at, &mut vector);
         Some(vector)
     }
 
@@ -123,12 +122,20 @@ impl Index {
         let changes = self.overlay.changes();
         if let Some(cell) = changes.and_then(|c| c.homes.cell(id)) {
             let cell = cell as usize;
-            for (number, run) in changes?.cells[cell].runs.iter().enumerate() {
-                let mut found = (0..run.len()).filter(|at| run.data.ids[*at] == id);
-                if let Some(at) = found.find(|at| !run.dead.get(*at)) {
-                    let run = number;
-                    return Some(Spot::Run { cell, run, at });
-                }
+            let state = &changes?.cells[cell];
+            let find = |ids: &[u64], dead: &Bits| {
+                let mut found = ids.iter().enumerate().filter(|(_, other)| **other == id);
+                found.find(|(at, _)| !dead.get(*at)).map(|(at, _)| at)
+            };
+            if let Some(tail) = &state.tail
+                && let Some(at) = find(&tail.data.ids, &tail.dead)
+            {
+                return Some(Spot::Tail { cell, at });
+            }
+            if let Some(run) = &state.run
+                && let Some(at) = find(&run.data.ids, &run.dead)
+            {
+                return Some(Spot::Run { cell, at });
             }
         }
         let position = self.lookup().position(id)? as usize;
@@ -244,10 +251,16 @@ impl Index {
                     changes.dead.set(position);
                     body.cell_of(position)
                 }
-                Spot::Run { cell, run, at } => {
-                    Arc::make_mut(&mut changes.cells[cell]).runs[run]
-                        .dead
-                        .set(at);
+                Spot::Run { cell, at } => {
+                    if let Some(run) = &mut Arc::make_mut(&mut changes.cells[cell]).run {
+                        run.dead.set(at);
+                    }
+                    cell
+                }
+                Spot::Tail { cell, at } => {
+                    if let Some(tail) = &mut Arc::make_mut(&mut changes.cells[cell]).tail {
+                        tail.dead.set(at);
+                    }
                     cell
                 }
             };
@@ -322,7 +335,7 @@ impl Index {
                     _ => changes.free_slot(dim),
                 };
                 if moved {
-                    let ids = state.runs.iter().flat_map(|run| &run.data.ids);
+                    let ids = state.run.iter().flat_map(|run| &run.data.ids);
                     homes.extend(ids.map(|id| (*id, number as u32)));
                 }
                 let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
@@ -366,7 +379,7 @@ impl Replaced {
     }
 }
 
-/// A cell with points that join it: in its last run, or, when that has become too long, laid out anew.
+/// A cell with points that join it: in its tail, or, when that has become too long, laid out anew.
 fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
     let state = view.live_cell(cell);
     let living = state.living + joining.ids.len();
@@ -374,8 +387,7 @@ fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
     let radius = rows
         .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond))
         .sum();
-    let tail = state.runs.last().filter(|run| run.data.projected.is_some());
-    let waiting = tail.map_or(0, Run::len) + joining.ids.len();
+    let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
     if waiting > tail_limit(view, state.living) || state.living == 0 {
         let members = match state.living {
             0 => joining,
@@ -387,52 +399,31 @@ fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
         });
     }
     let frame = view.frame(cell);
-    let dim = view.index.space.dim();
-    let Members {
-        vectors,
-        mut ids,
-        points,
-        beyond,
-    } = joining;
-    let joined = Some(ids.clone());
-    let new = Projected::new(points, beyond, view.mean(cell), frame.axes);
-    let (projected, vectors) = match tail {
-        Some(tail) => {
-            let survivors = tail.survivors();
-            let old = &tail.data;
-            let before = survivors.iter().map(|i| old.ids[*i as usize]);
-            ids = before.chain(ids).collect();
-            let coordinates = old.projected.as_ref();
-            let projected = coordinates.map(|old| old.gather(&survivors, Some(&new)));
-            let vectors = old.vectors.pick_and(dim, &survivors, &vectors);
-            (projected.unwrap_or(new), vectors)
-        }
-        None => (new, vectors),
-    };
-    let run = Run::new(
-        &projected,
-        Steps {
-            bins: frame.bin_steps,
-            points: frame.steps,
-        },
-        code_shape(view),
-        view.index.config.bin_size,
-        view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (ids.len() as u64) << 20,
-        &vectors,
-        dim,
-        &ids,
-        true,
+    let joined = Some(joining.ids.clone());
+    let projected = Projected::new(
+        joining.points.clone(),
+        joining.beyond.clone(),
+        view.mean(cell),
+        frame.axes,
     );
-    let mut runs = state.runs.clone();
-    let mut dead = state.dead;
-    if tail.is_some() {
-        dead -= runs.pop().map_or(0, |run| run.dead.count());
-    }
-    runs.push(run);
+    let steps = Steps {
+        bins: frame.bin_steps,
+        points: frame.steps,
+    };
+    let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
+    let tail = Tail::new(
+        state.tail.as_ref(),
+        joining,
+        &projected,
+        view.centres(cell).0,
+        steps,
+        code_shape(view),
+        view.index.space.dim(),
+    )?;
     let state = LiveCell {
         living,
-        dead,
-        runs,
+        dead: state.dead - gone,
+        tail: Some(tail),
         ..(*state).clone()
     };
     Ok(Replaced {

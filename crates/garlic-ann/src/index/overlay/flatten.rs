@@ -6,14 +6,11 @@ use rayon::prelude::*;
 use super::PAGE;
 use super::view::View;
 use crate::cell::learned::{Bin, Bounds, Learned};
+use crate::cell::part::{copy_lane, fit_norm};
 use crate::error::Result;
 use crate::index::stored::StoredRows;
 use crate::index::{Body, Fast, Index};
 use crate::model::Tempered;
-
-/// Bytes of a lane in a row of a block, and of a row.
-const LANE: usize = 4;
-const ROW: usize = LANE * CODE_LANES;
 
 /// One cell, laid out.
 struct Laid {
@@ -142,68 +139,50 @@ fn lay_out(view: &View<'_>, cell: usize) -> Laid {
         bounds: Vec::new(),
         points: Vec::new(),
     };
-    let base = view.base_bins(cell);
-    let base_codes = match base.is_empty() {
-        true => &[],
-        false => learned.bin_codes(cell),
+    let (first, count, bin_codes): (u32, usize, &[u8]) = match view.run(cell) {
+        Some((run, first)) => (first, run.bin_count(), &run.bin_blocks),
+        None => {
+            let bins = view.base_bins(cell);
+            let codes = match bins.is_empty() {
+                true => &[],
+                false => learned.bin_codes(cell),
+            };
+            (bins.start as u32, bins.len(), codes)
+        }
     };
-    let base = (base.start as u32, base.len(), base_codes);
-    let places = view.places(cell).iter();
-    let others = places.map(|p| (p.first_bin, p.run.data.bin_count(), &*p.run.data.bin_blocks));
-    for (first, count, bin_codes) in std::iter::once(base).chain(others) {
-        for number in 0..count {
-            let bin = first + number as u32;
-            let points = view.bin(bin);
-            let positions = points.first..points.first + points.len as u32;
-            let living: Vec<u32> = positions.filter(|p| view.is_alive(*p)).collect();
-            if living.is_empty() {
-                continue;
+    let (centres, _) = view.centres(cell);
+    let rank = view.body.model.rank();
+    for number in 0..count {
+        let bin = first + number as u32;
+        let (own, joined) = (view.bin(bin), view.joined(cell as u32, bin));
+        let (mut size, whole) = (0, own.len);
+        let mut bounds = None;
+        let own = Some((&own, view.bounds(bin)));
+        let joined = joined.as_ref().map(|(points, bounds)| (points, **bounds));
+        for (points, their_bounds) in own.into_iter().chain(joined) {
+            for lane in 0..points.len {
+                let position = points.first + lane as u32;
+                if view.is_alive(position) {
+                    copy_lane(points.codes, lane, bytes, size, &mut laid.blocks);
+                    laid.points.push(position);
+                    size += 1;
+                    let so_far = bounds.unwrap_or(their_bounds);
+                    bounds = Some(so_far.and(&their_bounds));
+                }
             }
-            let lanes = living.iter().map(|p| (p - points.first) as usize);
-            copy_lanes(points.codes, bytes, lanes, 0, &mut laid.blocks);
-            let number = std::iter::once(number);
-            copy_lanes(
-                bin_codes,
-                bin_bytes,
-                number,
-                laid.sizes.len(),
-                &mut laid.bin_blocks,
-            );
-            laid.sizes.push(living.len() as u32);
-            laid.bounds.push(view.bounds(bin));
-            laid.points.extend(living);
+        }
+        if let Some(bounds) = bounds {
+            let at = laid.sizes.len();
+            copy_lane(bin_codes, number, bin_bytes, at, &mut laid.bin_blocks);
+            let centre = &centres[number * rank..][..rank];
+            if size != whole {
+                fit_norm(&mut laid.bin_blocks, bin_bytes, at, centre, &bounds);
+            }
+            laid.sizes.push(size as u32);
+            laid.bounds.push(bounds);
         }
     }
     laid
-}
-
-/// Appends lanes of blocks of `bytes` bytes, the first of them as the lane `next` of what is appended to.
-fn copy_lanes(
-    from: &[u8],
-    bytes: usize,
-    lanes: impl Iterator<Item = usize>,
-    next: usize,
-    to: &mut Vec<u8>,
-) {
-    for (next, lane) in (next..).zip(lanes) {
-        if next % CODE_LANES == 0 {
-            let start = to.len();
-            to.resize(start + bytes, 0);
-            for norm in to[start + bytes - ROW..].chunks_exact_mut(LANE) {
-                norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
-            }
-        }
-        let source = &from[lane / CODE_LANES * bytes..][..bytes];
-        let start = to.len() - bytes;
-        let target = &mut to[start..];
-        for row in (0..bytes).step_by(ROW) {
-            let (from, to) = (
-                row + lane % CODE_LANES * LANE,
-                row + next % CODE_LANES * LANE,
-            );
-            target[to..to + LANE].copy_from_slice(&source[from..from + LANE]);
-        }
-    }
 }
 
 const _: () = assert!(PAGE == CODE_LANES, "a page of positions is a block");

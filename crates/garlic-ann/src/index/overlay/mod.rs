@@ -1,8 +1,8 @@
 //! What has changed in an index since its base was laid out.
 //!
 //! The base (cells, bins, codes and vectors in long arrays, possibly mapped from a file) never changes. Points that
-//! join a cell lie in a *run* of their own, with bins and codes like those of the base; removed points are
-//! marked; a cell that is fitted anew leaves the base altogether. `homes` knows where identifiers are, `edit`
+//! join a cell lie in its *tail*, each behind one of the cell's bins; removed points are marked; a cell that has
+//! changed much is fitted anew and leaves the base for a *run* of its own. `homes` knows where identifiers are, `edit`
 //! makes changes, `reshape` splits, refits and prunes cells, `flatten` lays everything out as a new base.
 //!
 //! All of it is shared between copies of an index until one of them changes: a copy is a snapshot.
@@ -14,22 +14,24 @@ mod flatten;
 mod homes;
 mod reshape;
 mod run;
+mod tail;
 mod view;
 
 pub use drift::{Drift, Ledger};
 pub(crate) use edit::check_ids;
 pub(crate) use homes::Lookup;
-pub(crate) use view::{Place, View};
+pub(crate) use view::View;
 
 use std::sync::{Arc, Weak};
 
 use bits::Bits;
 use homes::Homes;
 use run::Run;
+use tail::Tail;
 
 use crate::cell::part::Scales;
 
-/// Positions that share an entry of the table from positions to runs.
+/// Positions that share an entry of the table from positions to cells.
 const PAGE: usize = 8;
 
 /// Changes since the base was laid out; none in an index that was built or opened.
@@ -47,19 +49,17 @@ impl Overlay {
             return 0;
         };
         let numbering = &changes.numbering;
-        let tables = [
-            &numbering.cell_places,
-            &numbering.bin_place,
-            &numbering.page_place,
-        ];
-        let tables: usize = tables
-            .iter()
-            .map(|table| size_of_val(table.as_slice()))
-            .sum();
-        let runs = numbering.places.iter().map(|place| place.run.bytes());
-        let shapes = changes.cells.iter().filter_map(|cell| cell.shape.as_ref());
+        let tables = size_of_val(&*numbering.bin_cell)
+            + size_of_val(&*numbering.page_cell)
+            + size_of_val(&*numbering.cells);
+        let cells = changes.cells.iter();
+        let points = cells.clone().map(|cell| {
+            let run = cell.run.as_ref().map_or(0, Run::bytes);
+            run + cell.tail.as_ref().map_or(0, Tail::bytes)
+        });
+        let shapes = cells.filter_map(|cell| cell.shape.as_ref());
         let shapes: usize = shapes.map(|shape| size_of_val(shape.axes.as_slice())).sum();
-        runs.sum::<u64>()
+        points.sum::<u64>()
             + (tables + shapes + size_of_val(changes.means.as_slice())) as u64
             + changes.dead.bytes()
             + changes.homes.bytes()
@@ -118,14 +118,16 @@ struct LiveCell {
     living: usize,
     /// Mean, axes and scales, where they are not those of the base.
     shape: Option<Arc<Shape>>,
-    /// Points outside the base: those of a cell that has left it, then those that have come since.
-    runs: Vec<Run>,
+    /// The points of a cell that has left the base.
+    run: Option<Run>,
+    /// Points that have come since.
+    tail: Option<Tail>,
 }
 
 impl LiveCell {
     /// Whether the cell has no points and takes none.
     fn is_pruned(&self) -> bool {
-        !self.base && self.runs.is_empty()
+        !self.base && self.run.is_none()
     }
 }
 
@@ -139,40 +141,48 @@ struct Shape {
     scales: Scales,
 }
 
-/// Numbers for the bins and points of all runs, behind those of the base.
+/// Numbers for the bins of all runs, and for the points of all runs and tails, behind those of the base.
 #[derive(Debug, Default)]
 struct Numbering {
-    places: Vec<Place>,
-    /// First place of each cell, and the number of places.
-    cell_places: Vec<u32>,
-    /// Place of every bin.
-    bin_place: Vec<u32>,
-    /// Place of every [`PAGE`] positions.
-    page_place: Vec<u32>,
+    /// First bin and first position of each cell's run, and first position of its tail.
+    cells: Vec<Place>,
+    /// Cell of every bin behind the base.
+    bin_cell: Vec<u32>,
+    /// Cell of every [`PAGE`] positions behind the base.
+    page_cell: Vec<u32>,
+}
+
+/// Where the numbers of a cell begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    first_bin: u32,
+    run: u32,
+    tail: u32,
 }
 
 impl Numbering {
     fn new(cells: &[Arc<LiveCell>], base_bins: usize, base_points: usize) -> Self {
-        let mut all = Self {
-            cell_places: vec![0],
-            ..Self::default()
-        };
+        let mut all = Self::default();
         let start = first_position(base_points);
         for (cell, state) in (0..).zip(cells) {
-            for run in &state.runs {
-                let number = all.places.len() as u32;
-                all.places.push(Place {
-                    cell,
-                    first_bin: (base_bins + all.bin_place.len()) as u32,
-                    first_position: (start + all.page_place.len() * PAGE) as u32,
-                    run: run.clone(),
-                });
-                let bins = all.bin_place.len() + run.data.bin_count();
-                all.bin_place.resize(bins, number);
-                let pages = all.page_place.len() + run.len().div_ceil(PAGE);
-                all.page_place.resize(pages, number);
+            let first_bin = (base_bins + all.bin_cell.len()) as u32;
+            let run = (start + all.page_cell.len() * PAGE) as u32;
+            if let Some(run) = &state.run {
+                let bins = all.bin_cell.len() + run.data.bin_count();
+                all.bin_cell.resize(bins, cell);
+                let pages = all.page_cell.len() + run.len().div_ceil(PAGE);
+                all.page_cell.resize(pages, cell);
             }
-            all.cell_places.push(all.places.len() as u32);
+            let tail = (start + all.page_cell.len() * PAGE) as u32;
+            if let Some(tail) = &state.tail {
+                let pages = all.page_cell.len() + tail.len().div_ceil(PAGE);
+                all.page_cell.resize(pages, cell);
+            }
+            all.cells.push(Place {
+                first_bin,
+                run,
+                tail,
+            });
         }
         all
     }

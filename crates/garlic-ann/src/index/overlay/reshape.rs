@@ -73,10 +73,17 @@ pub(super) fn gather(view: &View<'_>, cell: usize, more: Option<&Members>) -> Re
             ids.push(index.ids[position]);
         }
     }
-    for place in view.places(cell) {
-        for i in place.run.survivors() {
-            rows.push(&place.run.data.vectors, dim, i as usize);
-            ids.push(place.run.data.ids[i as usize]);
+    let state = view.live_cell(cell);
+    if let Some(run) = &state.run {
+        for at in (0..run.len()).filter(|at| !run.dead.get(*at)) {
+            rows.push(&run.data.vectors, dim, at);
+            ids.push(run.data.ids[at]);
+        }
+    }
+    if let Some(tail) = &state.tail {
+        for at in (0..tail.len()).filter(|at| !tail.dead.get(*at)) {
+            rows.push(&tail.data.vectors, dim, at);
+            ids.push(tail.data.ids[at]);
         }
     }
     if let Some(more) = more {
@@ -228,7 +235,6 @@ fn lay_out(view: &View<'_>, frame: Frame, members: Members, seed: u64) -> LiveCe
         &vectors,
         view.index.space.dim(),
         &ids,
-        false,
     );
     LiveCell {
         base: false,
@@ -241,6 +247,7 @@ fn lay_out(view: &View<'_>, frame: Frame, members: Members, seed: u64) -> LiveCe
             residual: frame.residual,
             scales,
         })),
-        runs: vec![run],
+        run: Some(run),
+        tail: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Points of one cell that lie outside the base, with bins and codes of their own.
+//! A cell that has left the base: its points with bins and codes of their own.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cell::learned::{Bin, Bounds};
 use crate::cell::part::{Part, Projected, Steps, decode_centres};
 use crate::index::stored::Stored;
 
-/// Points of one cell outside the base; a copy shares them.
+/// The points of a cell when it was last laid out; a copy shares them.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) data: Arc<RunData>,
@@ -30,8 +30,6 @@ pub(crate) struct RunData {
     pub(crate) centres: Vec<f32>,
     pub(crate) vectors: Stored,
     pub(crate) ids: Vec<u64>,
-    /// The points in the cell's frame, in their stored order; kept while points still join.
-    pub(crate) projected: Option<Projected>,
     block_bytes: usize,
 }
 
@@ -45,8 +43,6 @@ pub(crate) struct CodeShape {
 
 impl Run {
     /// Lays out `projected`, whose vectors and identifiers are given in the same order.
-    ///
-    /// `open` keeps the coordinates, for points that will join.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of them different things"
@@ -60,7 +56,6 @@ impl Run {
         vectors: &Stored,
         dim: usize,
         ids: &[u64],
-        open: bool,
     ) -> Self {
         let cut = projected.cut(bin_size, seed, |_| false);
         let part = projected.encode(&cut, steps, shape.width, shape.bits);
@@ -96,7 +91,6 @@ impl Run {
             centres,
             vectors: vectors.pick(dim, &order),
             ids: order.iter().map(|i| ids[*i as usize]).collect(),
-            projected: open.then(|| projected.gather(&order, None)),
             block_bytes: code_block_bytes(shape.bits, shape.width),
         };
         Self {
@@ -110,22 +104,12 @@ impl Run {
         self.data.ids.len()
     }
 
-    /// Numbers of the points that have not been removed.
-    pub(crate) fn survivors(&self) -> Vec<u32> {
-        let numbers = 0..self.len() as u32;
-        numbers.filter(|i| !self.dead.get(*i as usize)).collect()
-    }
-
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
         let data = &*self.data;
-        let coordinates = data.projected.as_ref().map_or(0, |p| {
-            size_of_val(p.y.as_slice()) + size_of_val(&*p.norms) + size_of_val(&*p.outside)
-        });
         data.vectors.bytes()
             + (data.bin_blocks.len()
                 + data.blocks.len()
-                + coordinates
                 + size_of_val(&*data.bins)
                 + size_of_val(&*data.bounds)
                 + size_of_val(&*data.centres)

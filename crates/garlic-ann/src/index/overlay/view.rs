@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::run::RunData;
+use super::tail::TailData;
 use super::{Changes, LiveCell, PAGE, first_position};
 use crate::cell::learned::Bounds;
-use crate::index::overlay::run::Run;
 use crate::index::stored::{Prepared, Stored, StoredRows};
 use crate::index::{Fast, Index};
 use crate::search::Allowed;
@@ -17,15 +18,6 @@ pub(crate) struct View<'a> {
     pub(crate) body: &'a Fast,
     changes: Option<&'a Changes>,
     allowed: Option<&'a Allowed>,
-}
-
-/// A run and where its numbers begin.
-#[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) cell: u32,
-    pub(crate) first_bin: u32,
-    pub(crate) first_position: u32,
-    pub(crate) run: Run,
 }
 
 /// Axes and scales of a cell.
@@ -91,7 +83,7 @@ impl<'a> View<'a> {
 
     /// Number of bins.
     pub(crate) fn bins(&self) -> usize {
-        let others = self.changes.map_or(0, |c| c.numbering.bin_place.len());
+        let others = self.changes.map_or(0, |c| c.numbering.bin_cell.len());
         self.body.bins() + others
     }
 
@@ -100,7 +92,7 @@ impl<'a> View<'a> {
         let base = self.index.ids.len();
         match self.changes {
             None => base,
-            Some(c) => first_position(base) + c.numbering.page_place.len() * PAGE,
+            Some(c) => first_position(base) + c.numbering.page_cell.len() * PAGE,
         }
     }
 
@@ -164,23 +156,53 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Runs of a cell.
+    /// The run of a cell that has left the base, and the number of its first bin.
     #[inline]
-    pub(crate) fn places(&self, cell: usize) -> &'a [Place] {
-        match self.changes {
-            None => &[],
-            Some(c) => {
-                let first = &c.numbering.cell_places;
-                &c.numbering.places[first[cell] as usize..first[cell + 1] as usize]
-            }
-        }
+    pub(crate) fn run(&self, cell: usize) -> Option<(&'a RunData, u32)> {
+        let changes = self.changes?;
+        let run = changes.cells[cell].run.as_ref()?;
+        Some((&run.data, changes.numbering.cells[cell].first_bin))
+    }
+
+    /// The points that have joined a cell, and the position of the first.
+    #[inline]
+    pub(crate) fn tail(&self, cell: usize) -> Option<(&'a TailData, u32)> {
+        let changes = self.changes?;
+        let tail = changes.cells[cell].tail.as_ref()?;
+        Some((&tail.data, changes.numbering.cells[cell].tail))
     }
 
     /// Number of bins of a cell.
     #[inline]
     pub(crate) fn bins_in(&self, cell: usize) -> usize {
-        let others = self.places(cell).iter();
-        self.base_bins(cell).len() + others.map(|p| p.run.data.bin_count()).sum::<usize>()
+        let run = self.run(cell).map_or(0, |(run, _)| run.bin_count());
+        self.base_bins(cell).len() + run
+    }
+
+    /// Positions of a cell's points behind the base: those of its run, and of its tail.
+    pub(crate) fn positions_behind(&self, cell: usize) -> [Range<usize>; 2] {
+        let Some(changes) = self.changes else {
+            return [0..0, 0..0];
+        };
+        let (place, cell) = (changes.numbering.cells[cell], &changes.cells[cell]);
+        let range = |first: u32, len: usize| first as usize..first as usize + len;
+        [
+            range(place.run, cell.run.as_ref().map_or(0, |run| run.len())),
+            range(place.tail, cell.tail.as_ref().map_or(0, |tail| tail.len())),
+        ]
+    }
+
+    /// Coded centres of a cell's bins, `rank` values each, and the number of the first bin.
+    pub(crate) fn centres(&self, cell: usize) -> (&'a [f32], u32) {
+        let rank = self.body.model.rank();
+        match self.run(cell) {
+            Some((run, first)) => (&run.centres, first),
+            None => {
+                let bins = self.base_bins(cell);
+                let centres = &self.body.centres()[bins.start * rank..bins.end * rank];
+                (centres, bins.start as u32)
+            }
+        }
     }
 
     /// Points of a cell that have not been removed.
@@ -201,15 +223,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The run of a bin behind those of the base, and the bin's number in it.
-    fn bin_place(&self, bin: usize) -> Option<(&'a Place, usize)> {
+    /// The run of a bin behind those of the base, its cell, and the bin's number in it.
+    #[inline]
+    fn run_of(&self, bin: usize) -> Option<(&'a RunData, usize, usize)> {
         let numbering = &self.changes?.numbering;
-        let number = *numbering.bin_place.get(bin - self.body.bins())?;
-        let place = &numbering.places[number as usize];
-        Some((place, bin - place.first_bin as usize))
+        let cell = *numbering.bin_cell.get(bin - self.body.bins())? as usize;
+        let (run, first) = self.run(cell)?;
+        Some((run, cell, bin - first as usize))
     }
 
-    /// A bin.
+    /// A bin, without the points that have joined it.
     #[inline]
     pub(crate) fn bin(&self, bin: u32) -> BinView<'a> {
         let at = bin as usize;
@@ -223,7 +246,7 @@ impl<'a> View<'a> {
                 codes: learned.codes(at),
             };
         }
-        let Some((place, at)) = self.bin_place(at) else {
+        let Some((run, cell, at)) = self.run_of(at) else {
             return BinView {
                 cell: 0,
                 first: 0,
@@ -231,34 +254,61 @@ impl<'a> View<'a> {
                 codes: &[],
             };
         };
-        let points = place.run.data.points(at);
+        let points = run.points(at);
+        let first = self.changes.map_or(0, |c| c.numbering.cells[cell].run);
         BinView {
-            cell: place.cell,
-            first: place.first_position + points.start as u32,
+            cell: cell as u32,
+            first: first + points.start as u32,
             len: points.len(),
-            codes: place.run.data.codes(at),
+            codes: run.codes(at),
         }
     }
 
-    /// What a bin can be skipped by.
+    /// What the points of a bin can be skipped by, without those that have joined it.
     pub(crate) fn bounds(&self, bin: u32) -> Bounds {
         let at = bin as usize;
         match self.body.learned.bounds.get(at) {
             Some(bounds) => *bounds,
-            None => match self.bin_place(at) {
-                Some((place, at)) => place.run.data.bounds[at],
+            None => match self.run_of(at) {
+                Some((run, _, at)) => run.bounds[at],
                 None => Bounds::default(),
             },
         }
     }
 
-    /// The run of a position behind those of the base, and the point's number in it.
-    fn position_place(&self, position: usize) -> Option<(&'a Place, usize)> {
-        let numbering = &self.changes?.numbering;
+    /// The points that have joined a bin of a cell; none in most.
+    #[inline]
+    pub(crate) fn joined(&self, cell: u32, bin: u32) -> Option<(BinView<'a>, &'a Bounds)> {
+        let (tail, first) = self.tail(cell as usize)?;
+        let first_bin = match self.run(cell as usize) {
+            Some((_, first)) => first,
+            None => self.base_bins(cell as usize).start as u32,
+        };
+        let at = (bin - first_bin) as usize;
+        let points = tail.points(at);
+        if points.is_empty() {
+            return None;
+        }
+        let joined = BinView {
+            cell,
+            first: first + points.start as u32,
+            len: points.len(),
+            codes: tail.codes(at),
+        };
+        Some((joined, tail.bounds(at)))
+    }
+
+    /// The cell of a position behind those of the base, whether it is in the tail, and the point's number there.
+    #[inline]
+    fn spot(&self, position: usize) -> Option<(&'a LiveCell, bool, usize)> {
+        let changes = self.changes?;
+        let numbering = &changes.numbering;
         let page = position.checked_sub(first_position(self.index.ids.len()))? / PAGE;
-        let place = &numbering.places[*numbering.page_place.get(page)? as usize];
-        let at = position - place.first_position as usize;
-        (at < place.run.len()).then_some((place, at))
+        let cell = *numbering.page_cell.get(page)? as usize;
+        let place = numbering.cells[cell];
+        let in_tail = position >= place.tail as usize;
+        let first = if in_tail { place.tail } else { place.run };
+        Some((&changes.cells[cell], in_tail, position - first as usize))
     }
 
     /// The point at a position, removed or not.
@@ -272,12 +322,19 @@ impl<'a> View<'a> {
                 id: *id,
             });
         }
-        let (place, at) = self.position_place(at)?;
-        Some(PointView {
-            vectors: &place.run.data.vectors,
-            at,
-            id: place.run.data.ids[at],
-        })
+        let (cell, in_tail, at) = self.spot(at)?;
+        let (vectors, ids) = match in_tail {
+            true => {
+                let tail = &cell.tail.as_ref()?.data;
+                (&tail.vectors, &tail.ids)
+            }
+            false => {
+                let run = &cell.run.as_ref()?.data;
+                (&run.vectors, &run.ids)
+            }
+        };
+        let id = *ids.get(at)?;
+        Some(PointView { vectors, at, id })
     }
 
     /// Asks the memory for the vector at a position.
@@ -313,10 +370,12 @@ impl<'a> View<'a> {
         if at < self.index.ids.len() {
             return !changes.dead.get(at);
         }
-        match self.position_place(at) {
-            Some((place, at)) => !place.run.dead.get(at),
-            None => false,
-        }
+        let dead = |cell: &LiveCell, in_tail: bool, at: usize| match in_tail {
+            true => cell.tail.as_ref().is_none_or(|tail| tail.dead.get(at)),
+            false => cell.run.as_ref().is_none_or(|run| run.dead.get(at)),
+        };
+        self.spot(at)
+            .is_some_and(|(cell, in_tail, at)| !dead(cell, in_tail, at))
     }
 
     /// Number of points that count.

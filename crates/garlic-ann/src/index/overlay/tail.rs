@@ -1,0 +1,157 @@
+//! Points that have joined a cell since it was laid out: each lies behind a bin of the cell.
+//!
+//! A point goes to the bin whose centre is nearest, as in a build, so that a search that finds the bin worth scanning
+//! finds the point.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use garlic_linalg::{Matrix, nearest_centres};
+use garlic_simd::{CODE_LANES, code_block_bytes};
+
+use super::bits::Bits;
+use super::reshape::Members;
+use super::run::CodeShape;
+use crate::buffer::Buffer;
+use crate::cell::learned::{Bin, Bounds};
+use crate::cell::part::{Projected, Steps, copy_lane, encode_lane, lane_block};
+use crate::error::Result;
+use crate::index::stored::{Stored, StoredRows};
+
+/// Points that have joined a cell; a copy shares them.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    pub(crate) data: Arc<TailData>,
+    /// Points that have been removed.
+    pub(crate) dead: Bits,
+}
+
+/// Codes and vectors of a tail, in the order of the bins that the points lie behind.
+#[derive(Debug)]
+pub(crate) struct TailData {
+    /// For every bin of the cell where its points lie here, counted from the tail's first; one more than bins.
+    bins: Vec<Bin>,
+    blocks: Buffer<u8>,
+    /// What can be skipped, by the centre of the bin; of bins with points here.
+    bounds: Vec<Bounds>,
+    pub(crate) vectors: Stored,
+    pub(crate) ids: Vec<u64>,
+    block_bytes: usize,
+}
+
+impl Tail {
+    /// The living points of `before`, then `joining`, behind bins with these coded centres.
+    pub(super) fn new(
+        before: Option<&Tail>,
+        joining: Members,
+        projected: &Projected,
+        centres: &[f32],
+        steps: Steps<'_>,
+        shape: CodeShape,
+        dim: usize,
+    ) -> Result<Self> {
+        let centres = Matrix::from_vec(centres.to_vec(), shape.rank)?;
+        let (labels, _) = nearest_centres(projected.y.as_rows(), centres.as_rows());
+        let mut order: Vec<u32> = (0..labels.len() as u32).collect();
+        order.sort_by_key(|i| labels[*i as usize]);
+        let mut new = order.iter().copied().peekable();
+        let bytes = code_block_bytes(shape.bits, shape.width);
+        let mut bins = Vec::with_capacity(centres.rows() + 1);
+        let mut bounds = vec![Bounds::default(); centres.rows()];
+        let (mut blocks, mut ids) = (Vec::new(), Vec::new());
+        let mut vectors = StoredRows::new(joining.vectors.element());
+        for (bin, all) in bounds.iter_mut().enumerate() {
+            let first = ids.len();
+            bins.push(Bin {
+                first: first as u32,
+                block: (blocks.len() / bytes) as u32,
+            });
+            if let Some(Tail { data, dead }) = before {
+                let points = data.points(bin);
+                let codes = data.codes(bin);
+                for at in points.clone().filter(|at| !dead.get(*at)) {
+                    copy_lane(
+                        codes,
+                        at - points.start,
+                        bytes,
+                        ids.len() - first,
+                        &mut blocks,
+                    );
+                    vectors.push(&data.vectors, dim, at);
+                    ids.push(data.ids[at]);
+                }
+                *all = data.bounds[bin];
+            }
+            let mut here = Vec::new();
+            while let Some(i) = new.next_if(|i| labels[*i as usize] as usize == bin) {
+                let at = i as usize;
+                let lane = ids.len() - first;
+                let block = lane_block(bytes, lane, &mut blocks);
+                let (y, norm) = (projected.y.row(at), projected.norms[at]);
+                encode_lane(shape.bits, steps.points, y, norm, block, lane % CODE_LANES);
+                vectors.push(&joining.vectors, dim, at);
+                ids.push(joining.ids[at]);
+                here.push(i);
+            }
+            if !here.is_empty() {
+                let found = projected.bounds(centres.row(bin), steps, shape.bits, &here);
+                *all = match here.len() == ids.len() - first {
+                    true => found,
+                    false => all.and(&found),
+                };
+            }
+        }
+        bins.push(Bin {
+            first: ids.len() as u32,
+            block: (blocks.len() / bytes) as u32,
+        });
+        let data = TailData {
+            bins,
+            blocks: blocks.into(),
+            bounds,
+            vectors: vectors.into(),
+            ids,
+            block_bytes: bytes,
+        };
+        Ok(Self {
+            dead: Bits::new(data.ids.len()),
+            data: Arc::new(data),
+        })
+    }
+
+    /// Points, removed ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.data.ids.len()
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let data = &*self.data;
+        data.vectors.bytes()
+            + (data.blocks.len()
+                + size_of_val(&*data.bins)
+                + size_of_val(&*data.bounds)
+                + size_of_val(&*data.ids)) as u64
+    }
+}
+
+impl TailData {
+    /// Numbers of the points behind a bin.
+    #[inline]
+    pub(crate) fn points(&self, bin: usize) -> Range<usize> {
+        self.bins[bin].first as usize..self.bins[bin + 1].first as usize
+    }
+
+    /// Codes of the points behind a bin.
+    #[inline]
+    pub(crate) fn codes(&self, bin: usize) -> &[u8] {
+        let bytes = self.block_bytes;
+        &self.blocks
+            [self.bins[bin].block as usize * bytes..self.bins[bin + 1].block as usize * bytes]
+    }
+
+    /// What the points behind a bin can be skipped by.
+    pub(crate) fn bounds(&self, bin: usize) -> &Bounds {
+        &self.bounds[bin]
+    }
+}
