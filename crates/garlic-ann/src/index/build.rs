@@ -13,8 +13,9 @@ use super::stored::{Stored, StoredType};
 use super::{Body, Index, Progress, Stage, tempered};
 use crate::cancel::Cancel;
 use crate::cell;
-use crate::config::{Config, Model, Preset};
+use crate::config::{Config, Model, Preset, Store};
 use crate::error::{Error, Result};
+use crate::metric::{Embedding, Metric};
 use crate::model;
 use crate::search::{Router, ScratchPool};
 use crate::space::Space;
@@ -84,6 +85,12 @@ impl<'a> Builder<'a> {
         Ok(self)
     }
 
+    /// What "near" means; Euclidean unless set.
+    pub fn metric(mut self, metric: Metric) -> Self {
+        self.config.metric = metric;
+        self
+    }
+
     /// Seed of every random choice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.config.seed = seed;
@@ -140,13 +147,19 @@ impl<'a> Builder<'a> {
     fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         self.tell(Stage::Prepare, 0, 1, None);
         check_finite(vectors)?;
+        let embedding = Embedding::fit(self.config.metric, vectors);
+        let embedded = embedding.vectors(vectors)?;
         match self.config.model {
-            Model::Gaussians => self.run_published(vectors),
-            Model::Tempered => self.run_tempered(vectors),
+            Model::Gaussians => self.run_published(embedded.rows(), embedding),
+            Model::Tempered => self.run_tempered(embedded.rows(), embedding),
         }
     }
 
-    fn run_published(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+    fn run_published(
+        &self,
+        vectors: Rows<'_>,
+        embedding: Embedding,
+    ) -> Result<(Index, BuildReport)> {
         let config = &self.config;
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
@@ -204,6 +217,7 @@ impl<'a> Builder<'a> {
         };
         let index = Index {
             config: config.clone(),
+            embedding,
             space,
             body: Body::Published(Box::new(published)),
             vectors,
@@ -213,12 +227,21 @@ impl<'a> Builder<'a> {
         Ok((index, BuildReport { seconds }))
     }
 
-    fn run_tempered(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+    fn run_tempered(
+        &self,
+        vectors: Rows<'_>,
+        embedding: Embedding,
+    ) -> Result<(Index, BuildReport)> {
         let config = &self.config;
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
         let start = Instant::now();
-        let element = tempered::stored_type(vectors, config.store)?;
+        let store = match (config.metric, config.store) {
+            // Whole numbers by chance: vectors that join later are none.
+            (Metric::Cosine | Metric::InnerProduct, Store::Auto) => Store::F32,
+            (_, store) => store,
+        };
+        let element = tempered::stored_type(vectors, store)?;
         let space = Space::fit_truncated(
             vectors,
             config.keep_variance,
@@ -260,6 +283,7 @@ impl<'a> Builder<'a> {
             .collect();
         let mut index = Index {
             config: config.clone(),
+            embedding,
             space,
             body: Body::Tempered(Box::new(fast)),
             vectors: Stored::gather(vectors, &order, element),

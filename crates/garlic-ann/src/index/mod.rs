@@ -19,6 +19,7 @@ pub(crate) use stored::Stored;
 pub use tempered::Fast;
 
 use crate::config::Config;
+use crate::metric::Embedding;
 use crate::search::ScratchPool;
 use crate::space::Space;
 
@@ -26,6 +27,7 @@ use crate::space::Space;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub(crate) config: Config,
+    pub(crate) embedding: Embedding,
     pub(crate) space: Space,
     pub(crate) body: Body,
     /// Original vectors in cell order: a row's place here is its *position*.
@@ -62,7 +64,7 @@ impl Index {
 
     /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
-        self.space.dim()
+        self.embedding.outer_dim(self.space.dim())
     }
 
     /// Number of cells.

@@ -28,11 +28,11 @@ pub(super) fn brute_force(index: &Index, query: &[f32], k: usize, best: &mut Bes
     let query = index.vectors.prepare(query, &mut bytes);
     best.start(k);
     for (at, id) in index.ids.iter().enumerate() {
-        best.offer(index.vectors.distance(&query, at), *id);
+        best.offer(index.vectors.distance(&query, at), *id, at as u32);
     }
     Work {
         candidates: index.len() as u64,
-        exact_madds: (index.len() * index.dim()) as u64,
+        exact_madds: (index.len() * index.space.dim()) as u64,
         ..Work::default()
     }
 }
@@ -49,8 +49,8 @@ impl Fast {
     ) -> Work {
         let (rank, cells) = (self.model.rank(), self.model.len());
         let bounding =
-            index.dim() * self.model.dim() + (cells * self.model.dim() + self.bins()) * rank;
-        if k >= index.len() || index.len() * index.dim() < WORTH * bounding {
+            index.space.dim() * self.model.dim() + (cells * self.model.dim() + self.bins()) * rank;
+        if k >= index.len() || index.len() * index.space.dim() < WORTH * bounding {
             return brute_force(index, query, k, best);
         }
         let mut work = Work::default();
@@ -123,7 +123,7 @@ impl Fast {
         work.projection_madds += (cells * rank * self.model.dim()) as u64;
         work.bins_ordered += self.bins() as u64;
         work.ordering_madds += (self.bins() * rank) as u64;
-        work.rotation_madds += (index.dim() * (self.model.dim() + 1)) as u64;
+        work.rotation_madds += (index.space.dim() * (self.model.dim() + 1)) as u64;
         if points as f64 > most * index.len() as f64 {
             return false;
         }
@@ -171,13 +171,13 @@ impl Fast {
         best.start(k);
         for (i, f) in found.iter().enumerate() {
             if let Some(next) = found.get(i + AHEAD) {
-                index.vectors.prefetch(index.dim(), next.at as usize);
+                index.vectors.prefetch(index.space.dim(), next.at as usize);
             }
             let at = f.at as usize;
-            best.offer(index.vectors.distance(&prepared, at), index.ids[at]);
+            best.offer(index.vectors.distance(&prepared, at), index.ids[at], f.at);
         }
         work.candidates += found.len() as u64;
-        work.exact_madds += (found.len() * index.dim()) as u64;
+        work.exact_madds += (found.len() * index.space.dim()) as u64;
         true
     }
 }

@@ -390,12 +390,14 @@ impl Fast {
     pub(crate) fn search_many(
         &self,
         index: &Index,
-        queries: Rows<'_>,
+        asked: Rows<'_>,
         plan: &Plan,
         scratch: &mut FastScratch,
         best: &mut Best,
         answers: &mut [Answer],
     ) {
+        let embedded = index.embedding.queries(asked);
+        let queries = embedded.rows();
         let (count, dim, wide) = (queries.len(), queries.dim(), self.model.dim());
         let rank = self.model.rank();
         let mut centred = Vec::with_capacity(count * dim);
@@ -453,7 +455,7 @@ impl Fast {
             self.rerank(index, query, plan, scratch, best, &mut work);
             self.count(&index.space, probes, &mut work);
             *answer = Answer {
-                hits: best.hits(),
+                hits: index.report(asked.row(i), best, plan.wanted),
                 work,
                 exact: false,
             };
@@ -471,7 +473,7 @@ impl Fast {
         work: &mut Work,
     ) {
         let FastScratch { found, bytes, .. } = scratch;
-        let (vectors, dim) = (&index.vectors, index.dim());
+        let (vectors, dim) = (&index.vectors, index.space.dim());
         let query = vectors.prepare(query, bytes);
         best.start(plan.k);
         for f in found.iter().take(AHEAD) {
@@ -485,7 +487,7 @@ impl Fast {
                 vectors.prefetch(dim, next.at as usize);
             }
             let at = f.at as usize;
-            best.offer(vectors.distance(&query, at), index.ids[at]);
+            best.offer(vectors.distance(&query, at), index.ids[at], f.at);
             work.candidates += 1;
         }
     }

@@ -126,6 +126,7 @@ impl Search {
         if let Some(rerank) = self.rerank {
             (plan.rerank, plan.trust) = (rerank, f32::INFINITY);
         }
+        plan.k = index.embedding.wider(self.k);
         plan.exact = self.exact;
         plan.threads = self.threads.unwrap_or(1);
         Ok(plan)
@@ -135,7 +136,10 @@ impl Search {
 /// Checked parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
+    /// Neighbours to look for.
     pub(crate) k: usize,
+    /// Neighbours to report; more are looked for where the metric asks for it.
+    pub(crate) wanted: usize,
     pub(crate) probes: usize,
     /// Share of the visited cells' bins.
     pub(crate) bins: f64,
@@ -154,6 +158,7 @@ impl Plan {
     pub(crate) fn everything(k: usize) -> Self {
         Self {
             k,
+            wanted: k,
             probes: usize::MAX,
             bins: 1.0,
             rerank: usize::MAX,
@@ -170,7 +175,8 @@ impl Plan {
 pub struct Hit {
     /// Identifier of the vector: its row number when the index was built.
     pub id: u64,
-    /// True Euclidean distance, in the original space.
+    /// True distance in the original space: Euclidean, cosine (one less the cosine) or minus the inner product, as
+    /// the [`Metric`](crate::Metric) of the index says.
     pub distance: f32,
 }
 

@@ -21,6 +21,8 @@ const GROUP: usize = 64;
 /// Buffers of one query at a time.
 #[derive(Default)]
 pub(crate) struct Scratch {
+    /// The query in the metric's embedding.
+    embedded: Vec<f32>,
     pub(super) query: Vec<f32>,
     pub(super) route: RouteScratch,
     pub(super) cells: Vec<u32>,
@@ -169,6 +171,8 @@ impl Index {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
         let scratch = &mut *searcher.scratch;
+        let mut buffer = Vec::new();
+        let query = self.embedding.query(query, &mut buffer);
         match &self.body {
             Body::Published(body) => {
                 self.route_query(body, query, count, scratch, &mut Work::default());
@@ -193,7 +197,7 @@ impl Index {
             cells,
             ..
         } = scratch;
-        mapped.resize(self.dim(), 0.0);
+        mapped.resize(self.space.dim(), 0.0);
         self.space.apply(query, mapped);
         work.rotation_madds += self.space.apply_madds();
         body.router
@@ -209,7 +213,7 @@ impl Index {
         }
         let wrong = |v: &f32| v.is_nan() || v.abs() > LARGEST_VALUE;
         let Some(column) = query.iter().position(wrong) else {
-            return Ok(());
+            return self.embedding.check_query(query, row);
         };
         let value = query[column];
         Err(match value.is_finite() {
@@ -225,17 +229,26 @@ impl Index {
 
     /// One query that has been checked.
     fn run(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> Answer {
+        let mut buffer = std::mem::take(&mut scratch.embedded);
+        let inside = self.embedding.query(query, &mut buffer);
         let Scratch { fast, best, .. } = &mut *scratch;
-        let work = match &self.body {
-            Body::Published(_) if plan.exact => brute_force(self, query, plan.k, best),
-            Body::Published(body) => self.run_published(body, query, plan, scratch),
+        let mut work = match &self.body {
+            Body::Published(_) if plan.exact => brute_force(self, inside, plan.k, best),
+            Body::Published(body) => self.run_published(body, inside, plan, scratch),
             Body::Tempered(body) if plan.exact => {
-                body.search_exactly(self, query, plan.k, fast, best)
+                body.search_exactly(self, inside, plan.k, fast, best)
             }
-            Body::Tempered(body) => body.search(self, query, plan, fast, best),
+            Body::Tempered(body) => body.search(self, inside, plan, fast, best),
         };
+        scratch.embedded = buffer;
+        let mut hits = self.report(query, &scratch.best, plan.wanted);
+        if plan.exact && !self.settles(query, &hits, scratch.best.worst()) {
+            hits = self.report_all(query, plan.wanted);
+            work.candidates += self.len() as u64;
+            work.exact_madds += (self.len() * self.dim()) as u64;
+        }
         Answer {
-            hits: scratch.best.hits(),
+            hits,
             work,
             exact: plan.exact,
         }
@@ -248,7 +261,7 @@ impl Index {
         plan: &Plan,
         scratch: &mut Scratch,
     ) -> Work {
-        let dim = self.dim();
+        let dim = self.space.dim();
         let mut work = Work::default();
         self.route_query(body, query, plan.probes, scratch, &mut work);
         scratch.seen.start(self.len());
@@ -275,7 +288,7 @@ impl Index {
                     if scratch.seen.first(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
-                        scratch.best.offer(squared, self.ids[at]);
+                        scratch.best.offer(squared, self.ids[at], *position);
                         work.candidates += 1;
                     }
                 }

@@ -82,6 +82,7 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     };
     Index {
         config,
+        embedding: Default::default(),
         space,
         body: Body::Published(Box::new(published)),
         vectors: Stored::F32(vectors.into()),
