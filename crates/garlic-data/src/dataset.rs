@@ -11,7 +11,6 @@ use crate::vectors::Vectors;
 
 /// The distance a data set was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Metric {
     /// The square root of the summed squared differences.
     Euclidean,

@@ -37,16 +37,35 @@ impl Metric {
     /// # Panics
     /// When the dimensions differ.
     pub fn distance(self, vector: &[f32], query: &[f32]) -> f32 {
+        let mut scaled = Vec::new();
+        self.scale(vector, &mut scaled);
+        self.scale(query, &mut scaled);
+        let (vector, query) = scaled.split_at(vector.len());
+        self.distance_scaled(vector, query)
+    }
+
+    /// Appends a vector to `out` as [`Metric::distance_scaled`] takes it: for cosines scaled to unit length, else
+    /// as it is.
+    pub fn scale(self, vector: &[f32], out: &mut Vec<f32>) {
+        match self {
+            Self::Euclidean | Self::InnerProduct => out.extend_from_slice(vector),
+            Self::Cosine => {
+                let from = out.len();
+                out.resize(from + vector.len(), 0.0);
+                scale_to(vector, 1.0, &mut out[from..]);
+            }
+        }
+    }
+
+    /// [`Metric::distance`] of a vector and a query that [`Metric::scale`] has been through.
+    ///
+    /// # Panics
+    /// When the dimensions differ.
+    pub fn distance_scaled(self, vector: &[f32], query: &[f32]) -> f32 {
         assert_eq!(vector.len(), query.len(), "dimensions differ");
         match self {
             Self::Euclidean => garlic_simd::l2_squared(query, vector).sqrt(),
-            Self::Cosine => {
-                let mut units = vec![0.0; 2 * vector.len()];
-                let (a, b) = units.split_at_mut(vector.len());
-                scale_to(vector, 1.0, a);
-                scale_to(query, 1.0, b);
-                0.5 * garlic_simd::l2_squared(b, a)
-            }
+            Self::Cosine => 0.5 * garlic_simd::l2_squared(query, vector),
             Self::InnerProduct => (0.0 - inner_product(query, vector)) as f32,
         }
     }
