@@ -60,9 +60,9 @@ fn truth(metric: Metric, rows: Rows<'_>, query: &[f32]) -> Vec<(f64, u64)> {
 /// How far a reported distance may be from the true one.
 fn slack(metric: Metric, rows: Rows<'_>, query: &[f32], distance: f64) -> f64 {
     let length = |v: &[f32]| dot(v, v).sqrt();
-    let longest = rows.iter().map(length).fold(0.0, f64::max);
+    let longest = length(rows.row(0)).max(length(rows.row(rows.len() / 2)));
     match metric {
-        Metric::Euclidean => 1e-6 * (longest + length(query)),
+        Metric::Euclidean => 1e-6 * (longest + length(query) + distance),
         // Unit vectors are rounded once: the difference is off by 1e-7 at most, and so is its square.
         Metric::Cosine => 3e-7 * (distance.sqrt() + 1e-7) + 1e-6 * distance,
         Metric::InnerProduct => 1e-6 * distance.abs() + 1e-12 * longest * length(query),
@@ -70,26 +70,28 @@ fn slack(metric: Metric, rows: Rows<'_>, query: &[f32], distance: f64) -> f64 {
 }
 
 #[track_caller]
-fn check_exact(index: &Index, rows: Rows<'_>, query: &[f32], k: usize) {
+fn check_exact(index: &Index, rows: Rows<'_>, query: &[f32], ks: &[usize]) {
     let metric = index.metric();
-    let answer = index.search(query, &Search::new(k).exact(true)).unwrap();
-    assert!(answer.exact);
     let truth = truth(metric, rows, query);
-    assert_eq!(answer.hits.len(), k.min(rows.len()));
-    for (rank, (hit, (distance, _))) in answer.hits.iter().zip(&truth).enumerate() {
-        let slack = slack(metric, rows, query, *distance);
-        let found = f64::from(hit.distance);
-        assert!(
-            (found - distance).abs() <= slack,
-            "{metric}: rank {rank} is {found}, not {distance}"
-        );
-        let own = reference(metric, rows.row(hit.id as usize), query);
-        assert!((found - own).abs() <= slack, "{metric}: {found} for {own}");
-    }
-    let order = |w: &[garlic_ann::Hit]| (w[0].distance, w[0].id) < (w[1].distance, w[1].id);
-    assert!(answer.hits.windows(2).all(order), "by distance, then id");
-    if metric == Metric::Cosine {
-        assert!(answer.hits.iter().all(|h| h.distance >= 0.0));
+    for k in ks {
+        let answer = index.search(query, &Search::new(*k).exact(true)).unwrap();
+        assert!(answer.exact);
+        assert_eq!(answer.hits.len(), rows.len().min(*k));
+        for (rank, (hit, (distance, _))) in answer.hits.iter().zip(&truth).enumerate() {
+            let slack = slack(metric, rows, query, *distance);
+            let found = f64::from(hit.distance);
+            assert!(
+                (found - distance).abs() <= slack,
+                "{metric}: rank {rank} is {found}, not {distance}"
+            );
+            let own = reference(metric, rows.row(hit.id as usize), query);
+            assert!((found - own).abs() <= slack, "{metric}: {found} for {own}");
+        }
+        let order = |w: &[garlic_ann::Hit]| (w[0].distance, w[0].id) < (w[1].distance, w[1].id);
+        assert!(answer.hits.windows(2).all(order), "by distance, then id");
+        if metric == Metric::Cosine {
+            assert!(answer.hits.iter().all(|h| h.distance >= 0.0));
+        }
     }
 }
 
@@ -123,9 +125,7 @@ fn exact_search_is_brute_force_in_double_precision() {
                     if i == 5 {
                         query.copy_from_slice(rows.row(n / 2));
                     }
-                    for k in [1, 10, n + 3] {
-                        check_exact(&index, rows, &query, k);
-                    }
+                    check_exact(&index, rows, &query, &[1, 10, n + 3]);
                 }
             }
         }
@@ -149,9 +149,7 @@ fn equal_vectors_and_equal_distances() {
             let rows = Rows::new(data, dim).unwrap();
             let index = build(&small(Preset::Default), metric, rows);
             for query in [[1.0, 0.0, 0.0, 0.0], [-2.0, 0.5, 0.25, 1.0], [-1.0; 4]] {
-                for k in [1, 30, 150] {
-                    check_exact(&index, rows, &query, k);
-                }
+                check_exact(&index, rows, &query, &[1, 30, 150]);
             }
             // Exact in every digit here, so that ties are decided by id.
             let query = [-1.0, 0.0, 0.0, 0.0];
@@ -173,18 +171,29 @@ fn equal_vectors_and_equal_distances() {
     assert!(answer.hits.iter().all(|h| h.distance.is_sign_positive()));
 }
 
-/// One vector that is far longer than all others costs the distances inside most of their digits.
+/// One vector that is far longer than all others costs the distances inside their digits: exact search notices.
 #[test]
 fn inner_products_are_exact_beside_a_giant() {
     let (n, dim) = (3000, 8);
-    let mut data = clustered(n, dim, 8);
-    for v in &mut data[17 * dim..18 * dim] {
-        *v *= 2e4;
-    }
-    let rows = Rows::new(&data, dim).unwrap();
-    let index = build(&small(Preset::Default), Metric::InnerProduct, rows);
-    for query in random(20 * dim, 9).chunks(dim) {
-        check_exact(&index, rows, query, 10);
+    let ordinary = clustered(n, dim, 8);
+    let queries = random(20 * dim, 9);
+    for (factor, passes) in [(1.0, 1), (1e7, 2)] {
+        let mut data = ordinary.clone();
+        for v in &mut data[17 * dim..18 * dim] {
+            *v *= factor;
+        }
+        let rows = Rows::new(&data, dim).unwrap();
+        let config = Config {
+            cells: 1000,
+            ..small(Preset::Default)
+        };
+        // So many cells that exact search takes the way over all vectors, and counts them.
+        let index = build(&config, Metric::InnerProduct, rows);
+        for query in queries.chunks(dim) {
+            check_exact(&index, rows, query, &[10]);
+            let answer = index.search(query, &Search::new(10).exact(true)).unwrap();
+            assert_eq!(answer.work.candidates, passes * n as u64);
+        }
     }
 }
 
