@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, LARGEST_VALUE};
 use crate::search::{Best, Hit};
 use distance::{inner_product, length, squares};
 
@@ -112,7 +112,9 @@ impl Embedding {
     pub(crate) fn restore(metric: Metric, longest: Option<f32>, inner_dim: u64) -> Option<Self> {
         match (metric, longest) {
             (Metric::InnerProduct, Some(longest)) if inner_dim > 1 => {
-                let sound = longest >= 0.0 && longest.is_finite();
+                // What vectors with the largest values that a build takes can lead to.
+                let most = f64::from(LARGEST_VALUE) * (inner_dim as f64).sqrt();
+                let sound = longest >= 0.0 && f64::from(longest) <= most;
                 sound.then_some(Self { metric, longest })
             }
             (Metric::Euclidean | Metric::Cosine, None) => Some(Self {

@@ -133,6 +133,8 @@ fn only_what_belongs_together_is_restored() {
     assert!(restore(Metric::InnerProduct, None, 4).is_none());
     assert!(restore(Metric::InnerProduct, Some(1.0), 1).is_none());
     assert!(restore(Metric::InnerProduct, Some(-1.0), 4).is_none());
+    assert!(restore(Metric::InnerProduct, Some(1e30), 4).is_none());
+    assert!(restore(Metric::InnerProduct, Some(f32::NAN), 4).is_none());
     let inner = restore(Metric::InnerProduct, Some(2.5), 4).unwrap();
     assert_eq!((inner.longest(), inner.outer_dim(4)), (Some(2.5), 3));
 }
