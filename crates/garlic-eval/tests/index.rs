@@ -268,15 +268,15 @@ fn every_method_is_measured_by_every_metric() {
     let options = SyntheticOptions {
         points: 1500,
         queries: 30,
-        dim: 12,
+        dim: 16,
         seed: 8,
     };
     let mut data = synthetic(&options).unwrap();
     for (i, v) in data.vectors.iter_mut().enumerate() {
-        *v *= 1.0 + (i / 12 % 5) as f32;
+        *v *= 1.0 + (i / 16 % 5) as f32;
     }
-    let base = Rows::new(&data.vectors, 12).unwrap();
-    let queries = Rows::new(&data.queries, 12).unwrap();
+    let base = Rows::new(&data.vectors, 16).unwrap();
+    let queries = Rows::new(&data.queries, 16).unwrap();
     let how = Options::default();
     let exact = Params {
         exact: true,
