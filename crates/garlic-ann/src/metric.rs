@@ -11,62 +11,15 @@
 //!   has lost digits to M².
 
 mod distance;
+mod report;
 
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::index::{Index, LARGEST_VALUE};
-use crate::search::{Best, Hit};
+use crate::index::LARGEST_VALUE;
+pub use distance::Metric;
 use distance::{inner_product, length, squares};
-
-/// What "near" means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// The length of the difference.
-    #[default]
-    Euclidean,
-    /// One less the cosine of the angle; lengths do not matter, vectors without one are refused.
-    Cosine,
-    /// Minus the inner product: the largest inner products are the nearest.
-    InnerProduct,
-}
-
-impl Metric {
-    /// Every metric.
-    pub const ALL: [Self; 3] = [Self::Euclidean, Self::Cosine, Self::InnerProduct];
-
-    /// Its name in configurations and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Euclidean => "euclidean",
-            Self::Cosine => "cosine",
-            Self::InnerProduct => "inner_product",
-        }
-    }
-}
-
-impl std::fmt::Display for Metric {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Metric {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let known = Self::ALL.into_iter().find(|metric| metric.name() == name);
-        known.ok_or_else(|| Error::Config {
-            key: "metric".into(),
-            message: format!(
-                "there is no metric `{name}`; the metrics are: euclidean, cosine, inner_product"
-            ),
-        })
-    }
-}
 
 /// The way from the user's vectors to those of the index, and of distances back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -338,63 +291,6 @@ fn scale_to(vector: &[f32], wanted: f64, out: &mut [f32]) {
     let factor = if length > 0.0 { wanted / length } else { 0.0 };
     for (out, v) in out.iter_mut().zip(vector) {
         *out = (f64::from(*v) * factor) as f32;
-    }
-}
-
-impl Index {
-    /// What "near" means to this index.
-    pub fn metric(&self) -> Metric {
-        self.embedding.metric()
-    }
-
-    /// The `wanted` best of what a search has found, as they are reported, by (distance, id).
-    pub(crate) fn report(&self, query: &[f32], best: &Best, wanted: usize) -> Vec<Hit> {
-        let mut stored = Vec::new();
-        let mut hits: Vec<Hit> = best
-            .found()
-            .map(|found| {
-                if self.embedding.reads_vectors() {
-                    let at = found.position as usize;
-                    self.vectors.read(self.space.dim(), at, &mut stored);
-                }
-                Hit {
-                    id: found.id,
-                    distance: self.embedding.reported(query, found.squared, &stored),
-                }
-            })
-            .collect();
-        hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
-        hits.truncate(wanted);
-        hits
-    }
-
-    /// Whether the best of an exact search inside, the farthest at the squared distance `worst`, are certainly
-    /// the best as they are reported, too.
-    pub(crate) fn settles(&self, query: &[f32], hits: &[Hit], worst: f32) -> bool {
-        !self.embedding.reads_vectors()
-            || worst == f32::INFINITY
-            || hits
-                .last()
-                .is_some_and(|last| worst > self.embedding.limit(query, last.distance))
-    }
-
-    /// The `wanted` nearest as they are reported, from all vectors.
-    pub(crate) fn report_all(&self, query: &[f32], wanted: usize) -> Vec<Hit> {
-        let mut best = Best::default();
-        best.start(wanted);
-        let mut stored = Vec::new();
-        for (position, id) in self.ids.iter().enumerate() {
-            self.vectors.read(self.space.dim(), position, &mut stored);
-            let distance = self.embedding.reported(query, 0.0, &stored);
-            best.offer(distance, *id, position as u32);
-        }
-        let found = best.found().map(|f| Hit {
-            id: f.id,
-            distance: f.squared,
-        });
-        let mut hits: Vec<Hit> = found.collect();
-        hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
-        hits
     }
 }
 

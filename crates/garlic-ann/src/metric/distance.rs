@@ -1,6 +1,57 @@
-//! Lengths and inner products in double precision, and the distance between two vectors as a metric reports it.
+//! The metrics, and the distance between two vectors as they report it; lengths and inner products in double
+//! precision.
 
-use super::{Metric, scale_to};
+use serde::{Deserialize, Serialize};
+
+use super::scale_to;
+use crate::error::{Error, Result};
+
+/// What "near" means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// The length of the difference.
+    #[default]
+    Euclidean,
+    /// One less the cosine of the angle; lengths do not matter, vectors without one are refused.
+    Cosine,
+    /// Minus the inner product: the largest inner products are the nearest.
+    InnerProduct,
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Self; 3] = [Self::Euclidean, Self::Cosine, Self::InnerProduct];
+
+    /// Its name in configurations and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Euclidean => "euclidean",
+            Self::Cosine => "cosine",
+            Self::InnerProduct => "inner_product",
+        }
+    }
+}
+
+impl std::fmt::Display for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::ALL.into_iter().find(|metric| metric.name() == name);
+        known.ok_or_else(|| Error::Config {
+            key: "metric".into(),
+            message: format!(
+                "there is no metric `{name}`; the metrics are: euclidean, cosine, inner_product"
+            ),
+        })
+    }
+}
 
 /// Sums side by side: few enough for registers, enough to hide the latency of an addition.
 const LANES: usize = 8;
