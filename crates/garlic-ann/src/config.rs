@@ -8,6 +8,7 @@ mod edit;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::metric::Metric;
 
 /// A named set of parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub struct Config {
     /// Which cells the index is made of; the published method ignores the keys of the tempered cells and the
     /// other way round.
     pub model: Model,
+    /// What "near" means.
+    #[serde(default)]
+    pub metric: Metric,
 
     /// Tempered: share of the variance that the rotated and truncated space keeps, in (0, 1].
     pub keep_variance: f64,
@@ -273,6 +277,7 @@ impl Config {
         Self {
             seed: 0,
             model: Model::Gaussians,
+            metric: Metric::Euclidean,
             keep_variance: 0.9,
             max_dim: 256,
             cells: 0,
@@ -381,6 +386,16 @@ impl Config {
             (1..=1 << 16).contains(&self.bin_size),
             "bin_size",
             "must be at least 1 and at most 65536",
+        )?;
+        check(
+            self.metric == Metric::Euclidean || self.store != Store::U8,
+            "store",
+            "u8 goes with the metric euclidean only: the others keep vectors that are no whole numbers; use auto, or f32",
+        )?;
+        check(
+            self.metric != Metric::InnerProduct || self.store != Store::F16,
+            "store",
+            "f16 does not go with the metric inner_product: the order of inner products needs more digits; use auto or f32",
         )?;
         check(
             self.code_bits == 8 || self.code_bits == 4,

@@ -75,6 +75,33 @@ pub enum Error {
         /// The largest magnitude that is accepted.
         limit: f32,
     },
+    /// A vector without direction, in a data set for the cosine metric.
+    #[error(
+        "vector {row} is zero and has no direction: the metric cosine cannot take it; remove it"
+    )]
+    ZeroVector {
+        /// Row of the vector.
+        row: usize,
+    },
+    /// A query without direction, for the cosine metric.
+    #[error("query {row} is zero and has no direction: with the metric cosine nothing is near it")]
+    ZeroQuery {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+    },
+    /// A vector longer than all that an index for inner products was built from.
+    #[error(
+        "vector {row} has the length {length}, the index for inner products was built for lengths up to {longest}; \
+         build it anew with this vector"
+    )]
+    TooLong {
+        /// Row of the vector.
+        row: usize,
+        /// Its length.
+        length: f64,
+        /// The largest length that the index takes.
+        longest: f32,
+    },
     /// A query of another dimension than the index.
     #[error("the index was built for dimension {expected}, the query has {found}")]
     Dimension {

@@ -162,6 +162,9 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::Shape(_)
         | Error::NotFinite { .. }
         | Error::TooLarge { .. }
+        | Error::ZeroVector { .. }
+        | Error::ZeroQuery { .. }
+        | Error::TooLong { .. }
         | Error::Dimension { .. } => Code::BadInput,
         _ => Code::Failed,
     }

@@ -3,14 +3,22 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use garlic_ann::Answer;
+use garlic_ann::{Answer, Metric};
 use garlic_data::{Ids, Vectors, write_ids, write_vectors};
 use serde_json::json;
 
 use crate::output;
 
-/// What fills a row when fewer neighbours were found; no id and no distance is negative.
+/// What fills a row when fewer neighbours were found; no id is negative.
 const MISSING: i64 = -1;
+
+/// What fills a row of distances: farther than anything, or nothing that a distance can be.
+fn missing_distance(metric: Metric) -> f32 {
+    match metric {
+        Metric::InnerProduct => f32::MAX,
+        Metric::Euclidean | Metric::Cosine => -1.0,
+    }
+}
 
 /// How neighbours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +47,13 @@ impl Format {
 pub(crate) struct Hits<'a> {
     answers: &'a [Answer],
     k: usize,
+    metric: Metric,
 }
 
 impl<'a> Hits<'a> {
-    /// Takes the answers of a search for `k` neighbours.
-    pub(crate) fn new(answers: &'a [Answer], k: usize) -> Self {
-        Self { answers, k }
+    /// Takes the answers of a search for `k` neighbours by `metric`.
+    pub(crate) fn new(answers: &'a [Answer], k: usize, metric: Metric) -> Self {
+        Self { answers, k, metric }
     }
 
     /// Writes the neighbours to a file.
@@ -60,7 +69,7 @@ impl<'a> Hits<'a> {
 
     /// Writes the distances to a file, in the same shape as the ids.
     pub(crate) fn write_distances(&self, path: &Path) -> anyhow::Result<()> {
-        let distances = self.table(|hit| hit.distance, MISSING as f32);
+        let distances = self.table(|hit| hit.distance, missing_distance(self.metric));
         Vectors::from_f32(distances, self.k)
             .and_then(|distances| write_vectors(path, &distances))
             .map_err(|e| output::write_error(path, &e))
@@ -120,7 +129,7 @@ mod tests {
     #[test]
     fn short_answers_are_filled_up() {
         let answers = answers();
-        let hits = Hits::new(&answers, 3);
+        let hits = Hits::new(&answers, 3, Metric::Cosine);
         assert_eq!(hits.table(|h| h.id as i64, MISSING), [4, 2, -1, 9, -1, -1]);
     }
 
@@ -129,7 +138,9 @@ mod tests {
         let answers = answers();
         let text = |format| {
             let mut out = Vec::new();
-            Hits::new(&answers, 3).write_text(&mut out, format).unwrap();
+            Hits::new(&answers, 3, Metric::Euclidean)
+                .write_text(&mut out, format)
+                .unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(

@@ -2,15 +2,19 @@
 
 use std::path::Path;
 
-use garlic_ann::{Index, Rows};
+use garlic_ann::{Index, Metric, Rows};
 use garlic_data::{Dataset, Vectors};
 
 use crate::exit::Fault;
+use crate::metric;
+
+/// The metric that a data set was made for, if it says so; only headers are read.
+pub(crate) fn metric(path: &Path) -> anyhow::Result<Option<Metric>> {
+    Ok(garlic_data::dataset_info(path)?.metric.map(metric::of_data))
+}
 
 /// The vectors to index or to search among; of a data set its base vectors.
 pub(crate) fn base_vectors(path: &Path) -> anyhow::Result<Vectors> {
-    // Headers only, but it refuses a data set made for another distance.
-    garlic_data::dataset_info(path)?;
     Ok(garlic_data::read_vectors(path)?)
 }
 

@@ -12,6 +12,7 @@ mod exit;
 mod hits;
 mod input;
 mod interrupt;
+mod metric;
 mod names;
 mod output;
 mod progress;

@@ -85,9 +85,9 @@ fn a_benchmark_file_is_all_that_is_needed() {
 #[test]
 fn a_set_for_another_distance_is_refused() {
     let lab = Lab::new();
-    benchmark(&lab, "angular.hdf5", "angular");
-    lab.run(&["build", "angular.hdf5", "-o", "x"])
-        .expect_error(3, &["angular.hdf5", "euclidean"]);
+    benchmark(&lab, "jaccard.hdf5", "jaccard");
+    lab.run(&["build", "jaccard.hdf5", "-o", "x"])
+        .expect_error(3, &["jaccard.hdf5", "euclidean"]);
     assert!(!lab.path("x").exists());
 }
 

@@ -11,10 +11,25 @@ use crate::vectors::Vectors;
 
 /// The distance a data set was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Metric {
     /// The square root of the summed squared differences.
     Euclidean,
+    /// One less the cosine of the angle; benchmarks call it angular.
+    Cosine,
+    /// Minus the inner product: the largest inner products are the nearest.
+    InnerProduct,
+}
+
+impl Metric {
+    /// The metric that a file calls `name`, if it is one of these.
+    fn named(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().replace('-', "_").as_str() {
+            "euclidean" | "l2" => Some(Self::Euclidean),
+            "angular" | "cosine" => Some(Self::Cosine),
+            "ip" | "inner_product" | "dot" | "dot_product" => Some(Self::InnerProduct),
+            _ => None,
+        }
+    }
 }
 
 /// A row-major table of distances, a row for each query.
@@ -48,8 +63,8 @@ pub struct Dataset {
     pub name: String,
     /// The file.
     pub path: PathBuf,
-    /// The distance it was made for.
-    pub metric: Metric,
+    /// The distance it was made for, if it says so.
+    pub metric: Option<Metric>,
     /// The vectors that are searched.
     pub train: Vectors,
     /// The queries.
@@ -71,8 +86,8 @@ pub struct Queries {
     pub name: String,
     /// The file.
     pub path: PathBuf,
-    /// The distance it was made for.
-    pub metric: Metric,
+    /// The distance it was made for, if it says so.
+    pub metric: Option<Metric>,
     /// How many vectors the data set has to search.
     pub train_rows: usize,
     /// The queries.
@@ -94,7 +109,7 @@ impl Dataset {
             return Ok(Self {
                 name: name_of(path),
                 path: path.to_owned(),
-                metric: Metric::Euclidean,
+                metric: None,
                 train: read_vectors(path)?,
                 test: None,
                 neighbors: None,
@@ -168,14 +183,16 @@ pub(crate) fn name_of(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The distance a file was made for; one that does not say is taken to be Euclidean.
-pub(crate) fn metric(file: &Hdf5<'_>, path: &Path) -> Result<Metric> {
-    match file.distance()? {
-        None => Ok(Metric::Euclidean),
-        Some(name) if name.eq_ignore_ascii_case("euclidean") => Ok(Metric::Euclidean),
-        Some(metric) => Err(DataError::UnsupportedMetric {
+/// The distance a file was made for, if it says so.
+pub(crate) fn metric(file: &Hdf5<'_>, path: &Path) -> Result<Option<Metric>> {
+    let Some(name) = file.distance()? else {
+        return Ok(None);
+    };
+    match Metric::named(&name) {
+        Some(metric) => Ok(Some(metric)),
+        None => Err(DataError::UnsupportedMetric {
             origin: Origin::file(path),
-            metric,
+            metric: name,
         }),
     }
 }

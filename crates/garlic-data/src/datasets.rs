@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{metric, name_of};
+use crate::dataset::{Metric, metric, name_of};
 use crate::error::{DataError, Result};
 use crate::format::{self, Format};
 use crate::hdf5::Hdf5;
@@ -26,6 +26,8 @@ pub struct DatasetInfo {
     pub dim: usize,
     /// Type of a coordinate.
     pub element: Element,
+    /// The distance it was made for, if it says so.
+    pub metric: Option<Metric>,
     /// Whether the queries have true neighbours.
     pub has_truth: bool,
     /// Whether the searched vectors have classes.
@@ -68,6 +70,7 @@ pub fn dataset_info(path: impl AsRef<Path>) -> Result<DatasetInfo> {
         queries: 0,
         dim: shape.dim,
         element: shape.element,
+        metric: None,
         has_truth: false,
         has_labels: false,
         bytes,
@@ -77,8 +80,9 @@ pub fn dataset_info(path: impl AsRef<Path>) -> Result<DatasetInfo> {
     }
     format::open(path, Format::Hdf5, |input| {
         let file = Hdf5::open(input)?;
-        metric(&file, path)?;
+        let metric = metric(&file, path)?;
         let mut info = info(file.vectors_shape("train")?);
+        info.metric = metric;
         if file.has("test") {
             info.queries = file.vectors_shape("test")?.rows;
             info.has_truth = file.has("neighbors");

@@ -325,14 +325,25 @@ pub enum DataError {
 
     /// A data set made for another distance.
     #[error(
-        "{origin}: made for the distance '{metric}': only 'euclidean' is supported \
-         (for 'angular', normalise the vectors and recompute the ground truth)"
+        "{origin}: made for the distance '{metric}': only 'euclidean', 'angular' (cosine) and 'ip' (inner product) are \
+         supported; use another data set"
     )]
     UnsupportedMetric {
         /// The file.
         origin: Origin,
         /// The distance it names.
         metric: String,
+    },
+
+    /// A vector without direction, where a cosine is asked for.
+    #[error(
+        "{origin}: row {row} is zero and has no direction: leave it out, or use another distance"
+    )]
+    ZeroVector {
+        /// The file or set.
+        origin: Origin,
+        /// The row, from zero.
+        row: usize,
     },
 
     /// A set that the file should have.

@@ -54,6 +54,6 @@ pub use error::{DataError, Origin, Result};
 pub use format::{read_ids, read_vectors, vectors_shape, write_ids, write_vectors};
 pub use ids::Ids;
 pub use npy::{write_npy_f32, write_npy_i32, write_npy_i64, write_npy_u8};
-pub use truth::{Truth, TruthCheck, check_truth, ground_truth};
+pub use truth::{Truth, TruthCheck, check_truth, check_truth_by, ground_truth, ground_truth_by};
 pub use vecs::{write_bvecs, write_fvecs, write_ivecs};
 pub use vectors::{Element, Shape, Vectors};

@@ -4,10 +4,12 @@
 //! that could be among the nearest stays a candidate, and the few candidates are put in order in
 //! double precision: the answer does not depend on how the kernel sums.
 
-use std::ops::Range;
+mod measure;
 
 use rayon::prelude::*;
 
+use self::measure::{Asked, Measure};
+use crate::dataset::Metric;
 use crate::error::{DataError, Origin, Result};
 use crate::ids::Ids;
 use crate::vectors::{check_finite, count_rows};
@@ -22,7 +24,7 @@ const COORDINATES: usize = 32 * 1024;
 pub struct Truth {
     /// `k` ids for each query, nearest first, equal distances by lower id.
     pub ids: Vec<i64>,
-    /// The Euclidean distances to them.
+    /// The distances to them: Euclidean, cosine (one less the cosine) or minus the inner product.
     pub distances: Vec<f32>,
     /// Neighbours of each query: as many as asked for, or all vectors where there are fewer.
     pub k: usize,
@@ -44,11 +46,24 @@ impl Truth {
     }
 }
 
-/// The exact `k` nearest vectors of each query, ordered by (distance, id).
+/// The exact `k` nearest vectors of each query by Euclidean distance, ordered by (distance, id).
+///
+/// [`ground_truth_by`] is the same for every metric.
+pub fn ground_truth(train: &[f32], dim: usize, queries: &[f32], k: usize) -> Result<Truth> {
+    ground_truth_by(Metric::Euclidean, train, dim, queries, k)
+}
+
+/// The exact `k` nearest vectors of each query by a metric, ordered by (distance, id).
 ///
 /// `train` and `queries` are row-major with `dim` coordinates to a row. Runs in rayon's current
 /// pool; the result does not depend on its size.
-pub fn ground_truth(train: &[f32], dim: usize, queries: &[f32], k: usize) -> Result<Truth> {
+pub fn ground_truth_by(
+    metric: Metric,
+    train: &[f32],
+    dim: usize,
+    queries: &[f32],
+    k: usize,
+) -> Result<Truth> {
     let (vectors, searches) = (Origin::memory().set("train"), Origin::memory().set("test"));
     let rows = count_rows(train.len(), dim, &vectors)?;
     count_rows(queries.len(), dim, &searches)?;
@@ -59,35 +74,42 @@ pub fn ground_truth(train: &[f32], dim: usize, queries: &[f32], k: usize) -> Res
         return Err(DataError::ZeroNeighbors { origin });
     }
     let k = k.min(rows);
+    let measure = Measure::new(metric, train, dim)?;
+    measure.check(queries)?;
     let blocks: Vec<Vec<(f64, usize)>> = queries
         .par_chunks(QUERIES * dim)
-        .map(|block| nearest_of_block(train, dim, block, k))
-        .collect();
+        .map(|block| Ok(nearest_of_block(&measure, dim, &measure.ask(block)?, k)))
+        .collect::<Result<_>>()?;
     let found = || blocks.iter().flatten();
     Ok(Truth {
         ids: found().map(|(_, id)| *id as i64).collect(),
-        distances: found().map(|(d, _)| d.sqrt() as f32).collect(),
+        distances: found().map(|(d, _)| measure.distance(*d) as f32).collect(),
         k,
     })
 }
 
 /// The `k` nearest of each query of a block, one query after the other.
-fn nearest_of_block(train: &[f32], dim: usize, block: &[f32], k: usize) -> Vec<(f64, usize)> {
+fn nearest_of_block(
+    measure: &Measure<'_>,
+    dim: usize,
+    block: &[Asked<'_>],
+    k: usize,
+) -> Vec<(f64, usize)> {
     let mut candidates: Vec<Candidates> = block
-        .chunks_exact(dim)
-        .map(|_| Candidates::new(k, dim))
+        .iter()
+        .map(|asked| Candidates::new(k, measure.bound(asked)))
         .collect();
     let rows = (COORDINATES / dim).max(1);
-    for (b, part) in train.chunks(rows * dim).enumerate() {
-        for (query, candidates) in block.chunks_exact(dim).zip(&mut candidates) {
+    for (b, part) in measure.rows().chunks(rows * dim).enumerate() {
+        for (asked, candidates) in block.iter().zip(&mut candidates) {
             for (i, row) in part.chunks_exact(dim).enumerate() {
-                candidates.offer(garlic_simd::l2_squared(query, row), b * rows + i);
+                candidates.offer(measure.rough(asked, row), b * rows + i);
             }
         }
     }
-    let settled = block.chunks_exact(dim).zip(candidates);
+    let settled = block.iter().zip(candidates);
     settled
-        .flat_map(|(query, candidates)| candidates.settle(train, query))
+        .flat_map(|(asked, candidates)| candidates.settle(measure, asked))
         .collect()
 }
 
@@ -105,22 +127,11 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn new(k: usize, dim: usize) -> Self {
-        // A difference, a product and a sum of `dim` terms that are not negative, in any order:
-        // each rounding errs by 2^-24 of its result, so the sum by e = (dim + 2) 2^-24 of itself
-        // (twice that to be safe). If V is the k-th smallest computed value, k vectors are truly
-        // within V / (1 - e), so a vector that belongs to the answer computes to at most
-        // V (1 + e) / (1 - e). Products that underflow err by less than 2^-126 each.
-        let e = 2.0 * (dim as f64 + 2.0) * 2_f64.powi(-24);
-        let factor = if e < 0.5 {
-            (1.0 + e) / (1.0 - e)
-        } else {
-            f64::INFINITY
-        };
+    fn new(k: usize, (factor, term): (f64, f64)) -> Self {
         Self {
             k,
             factor,
-            term: 4.0 * dim as f64 * 2_f64.powi(-126),
+            term,
             bound: f32::INFINITY,
             limit: 2 * k + 64,
             found: Vec::new(),
@@ -155,22 +166,18 @@ impl Candidates {
         self.limit = self.limit.max(2 * self.found.len());
     }
 
-    fn settle(mut self, train: &[f32], query: &[f32]) -> impl Iterator<Item = (f64, usize)> {
+    fn settle(
+        mut self,
+        measure: &Measure<'_>,
+        asked: &Asked<'_>,
+    ) -> impl Iterator<Item = (f64, usize)> + use<> {
         self.tighten();
-        let dim = query.len();
-        let exact = |id: usize| squared(&train[id * dim..(id + 1) * dim], query);
-        let mut settled: Vec<(f64, usize)> =
-            self.found.iter().map(|(_, id)| (exact(*id), *id)).collect();
+        let exact = |(_, id): &(f32, usize)| (measure.exact(asked, *id), *id);
+        let mut settled: Vec<(f64, usize)> = self.found.iter().map(exact).collect();
         settled.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         settled.truncate(self.k);
         settled.into_iter()
     }
-}
-
-/// Squared distance in double precision.
-fn squared(a: &[f32], b: &[f32]) -> f64 {
-    let difference = |(x, y): (&f32, &f32)| f64::from(*x) - f64::from(*y);
-    a.iter().zip(b).map(difference).map(|d| d * d).sum()
 }
 
 /// How given neighbours compare with the exact ones.
@@ -184,9 +191,20 @@ pub struct TruthCheck {
     pub first_disagreement: Option<(usize, usize)>,
 }
 
+/// Compares given neighbours with the exact ones by Euclidean distance; [`check_truth_by`] does it by any metric.
+pub fn check_truth(
+    train: &[f32],
+    dim: usize,
+    queries: &[f32],
+    neighbors: &Ids,
+) -> Result<TruthCheck> {
+    check_truth_by(Metric::Euclidean, train, dim, queries, neighbors)
+}
+
 /// Compares given neighbours with the exact ones, by distance: where several vectors are equally
 /// near, any of them will do, but none may be given twice.
-pub fn check_truth(
+pub fn check_truth_by(
+    metric: Metric,
     train: &[f32],
     dim: usize,
     queries: &[f32],
@@ -195,7 +213,7 @@ pub fn check_truth(
     /// Files hold neighbours that were ordered in single precision.
     const TOLERANCE: f64 = 1e-6;
     let origin = Origin::memory().set("neighbors");
-    let truth = ground_truth(train, dim, queries, neighbors.cols)?;
+    let truth = ground_truth_by(metric, train, dim, queries, neighbors.cols)?;
     if neighbors.rows != truth.rows() {
         return Err(DataError::CountMismatch {
             origin,
@@ -211,13 +229,13 @@ pub fn check_truth(
         agree: 0,
         first_disagreement: None,
     };
-    let row = |i: usize| -> Range<usize> { i * dim..(i + 1) * dim };
-    for query in 0..neighbors.rows {
+    let measure = Measure::new(metric, train, dim)?;
+    for (query, asked) in measure.ask(queries)?.iter().enumerate() {
         let given = &neighbors.row(query)[..truth.k];
         for (rank, id) in given.iter().enumerate() {
-            let distance = squared(&train[row(*id as usize)], &queries[row(query)]).sqrt();
+            let distance = measure.distance(measure.exact(asked, *id as usize));
             let exact = f64::from(truth.distances[query * truth.k + rank]);
-            let near = (distance - exact).abs() <= TOLERANCE * exact;
+            let near = (distance - exact).abs() <= TOLERANCE * measure.scale(asked, exact);
             if near && !given[..rank].contains(id) {
                 check.agree += 1;
             } else if check.first_disagreement.is_none() {

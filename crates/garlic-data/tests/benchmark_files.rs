@@ -20,7 +20,7 @@ fn every_set_is_read() {
         let path = file(&folder, "toy-2-euclidean.hdf5", &sample.bytes());
         let data = Dataset::open(&path).unwrap();
         assert_eq!(data.name, "toy-2-euclidean");
-        assert_eq!(data.metric, Metric::Euclidean);
+        assert_eq!(data.metric, Some(Metric::Euclidean));
         assert_eq!((data.train.rows(), data.train.dim()), (4, 2));
         assert_eq!(data.train.to_f32(), &sample.train[..]);
         assert!(!(chunked && data.train.is_mapped()));
@@ -160,11 +160,11 @@ fn parts_that_do_not_fit_together() {
     );
     check(
         Benchmark {
-            metric: Some("angular"),
+            metric: Some("jaccard"),
             ..good()
         },
         kind!(DataError::UnsupportedMetric { .. }),
-        &["bad.hdf5", "'angular'", "'euclidean'"],
+        &["bad.hdf5", "'jaccard'", "'euclidean'"],
     );
     let labels = Benchmark {
         train_labels: vec![1, 2],
@@ -219,7 +219,25 @@ fn sets_that_cannot_serve() {
         ..Benchmark::default()
     };
     let path = file(&folder, "d.hdf5", &plain.bytes());
-    assert_eq!(Dataset::open(&path).unwrap().metric, Metric::Euclidean);
+    assert_eq!(Dataset::open(&path).unwrap().metric, None);
+    assert_eq!(dataset_info(&path).unwrap().metric, None);
+    for (name, metric) in [
+        ("angular", Metric::Cosine),
+        ("Cosine", Metric::Cosine),
+        ("ip", Metric::InnerProduct),
+        ("inner-product", Metric::InnerProduct),
+        ("L2", Metric::Euclidean),
+    ] {
+        let named = Benchmark {
+            metric: Some(name),
+            ..Benchmark::default()
+        };
+        let path = file(&folder, "e.hdf5", &named.bytes());
+        assert_eq!(Dataset::open(&path).unwrap().metric, Some(metric));
+        let queries = Dataset::open_queries(&path).unwrap();
+        assert_eq!(queries.metric, Some(metric));
+        assert_eq!(dataset_info(&path).unwrap().metric, Some(metric));
+    }
 }
 
 #[test]
@@ -228,11 +246,11 @@ fn listing_reads_headers_and_keeps_bad_files() {
     let good = Benchmark::default();
     let whole = good.bytes();
     file(&folder, "b.hdf5", &whole);
-    let angular = Benchmark {
-        metric: Some("angular"),
+    let hamming = Benchmark {
+        metric: Some("hamming"),
         ..Benchmark::default()
     };
-    file(&folder, "c.hdf5", &angular.bytes());
+    file(&folder, "c.hdf5", &hamming.bytes());
     file(&folder, "d.npy", b"\x93NUMPY\x01\x00");
     file(&folder, "notes.txt", b"not a data set");
     file(&folder, "truth.ivecs", &common::ints(&[1, 0]));
@@ -251,6 +269,7 @@ fn listing_reads_headers_and_keeps_bad_files() {
     );
     let b = listed[1].info.as_ref().unwrap();
     assert_eq!((b.rows, b.dim, b.queries), (4, 2, 2));
+    assert_eq!(b.metric, Some(Metric::Euclidean));
     assert_eq!(
         (b.element, b.has_truth, b.has_labels),
         (Element::F32, true, true)

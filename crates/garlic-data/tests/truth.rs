@@ -2,7 +2,9 @@
 
 mod common;
 
-use garlic_data::{DataError, Ids, check_truth, ground_truth};
+use garlic_data::{
+    DataError, Ids, Metric, check_truth, check_truth_by, ground_truth, ground_truth_by,
+};
 use proptest::prelude::*;
 
 fn naive(train: &[f32], dim: usize, query: &[f32], k: usize) -> Vec<(f64, i64)> {
@@ -191,4 +193,98 @@ fn given_truth_is_compared_by_distance() {
         check_truth(&train, 1, &[0.0], &two_rows),
         Err(DataError::CountMismatch { .. })
     ));
+}
+
+fn product(a: &[f32], b: &[f32]) -> f64 {
+    let terms = a.iter().zip(b);
+    terms.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+}
+
+/// The distances to all vectors by another metric, in order, and what they are relative to.
+fn naive_by(metric: Metric, train: &[f32], dim: usize, query: &[f32]) -> Vec<(f64, i64)> {
+    let distance = |row: &[f32]| match metric {
+        Metric::InnerProduct => -product(row, query),
+        _ => 1.0 - product(row, query) / (product(row, row) * product(query, query)).sqrt(),
+    };
+    let mut all: Vec<(f64, i64)> = train.chunks(dim).map(distance).zip(0..).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all
+}
+
+#[test]
+fn cosines_and_inner_products_against_a_naive_loop() {
+    for (dim, rows, k, size) in [
+        (1, 40, 7, 1.0),
+        (2, 300, 400, 1e3),
+        (19, 900, 25, 1e-9),
+        (64, 500, 10, 1e18),
+        (3, 200, 5, 3e38),
+    ] {
+        let mut values = numbers(dim as u64).map(|v| (v - 0.4) * size);
+        let train: Vec<f32> = values.by_ref().take(dim * rows).collect();
+        let queries: Vec<f32> = values.take(dim * 40).collect();
+        for metric in [Metric::Cosine, Metric::InnerProduct] {
+            let truth = ground_truth_by(metric, &train, dim, &queries, k).unwrap();
+            assert_eq!(truth.k, k.min(rows));
+            for (i, query) in queries.chunks(dim).enumerate() {
+                let expected = naive_by(metric, &train, dim, query);
+                let scale = match metric {
+                    Metric::Cosine => 1.0,
+                    _ => expected.iter().map(|e| e.0.abs()).fold(0.0, f64::max),
+                };
+                let range = i * truth.k..(i + 1) * truth.k;
+                let found = truth.ids[range.clone()].iter().zip(&truth.distances[range]);
+                for ((id, distance), (wanted, _)) in found.zip(&expected) {
+                    let own = expected.iter().find(|e| e.1 == *id).unwrap().0;
+                    assert!((own - wanted).abs() <= 1e-13 * scale, "{own} for {wanted}");
+                    // Beyond the largest number there is only infinity.
+                    let off = (f64::from(*distance) - own).abs();
+                    let endless = distance.is_infinite() && own.abs() > f64::from(f32::MAX);
+                    assert!(
+                        endless || off <= 1e-7 * own.abs() + 1e-14,
+                        "{distance} for {own}"
+                    );
+                }
+            }
+            let ids = truth.into_ids();
+            let check = check_truth_by(metric, &train, dim, &queries, &ids);
+            if size < 1e10 {
+                let check = check.unwrap();
+                assert_eq!(
+                    (check.agree, check.first_disagreement),
+                    (check.compared, None)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn metrics_differ_where_they_should_and_zero_has_no_direction() {
+    // The long one has the largest inner product, the one straight ahead the smallest angle.
+    let train = [9.0, 9.0, 1.0, 0.0, -5.0, 0.0];
+    let query = [2.0, 0.0];
+    let nearest = |metric| {
+        let truth = ground_truth_by(metric, &train, 2, &query, 3).unwrap();
+        (truth.ids, truth.distances)
+    };
+    assert_eq!(nearest(Metric::Euclidean).0, [1, 2, 0]);
+    let (ids, distances) = nearest(Metric::Cosine);
+    assert_eq!(
+        (&ids[..], distances[0], distances[2]),
+        (&[1, 0, 2][..], 0.0, 2.0)
+    );
+    let (ids, distances) = nearest(Metric::InnerProduct);
+    assert_eq!(
+        (&ids[..], &distances[..]),
+        (&[0, 1, 2][..], &[-18.0, -2.0, 10.0][..])
+    );
+
+    let none = ground_truth_by(Metric::Cosine, &[1.0, 0.0], 1, &[1.0], 1);
+    assert!(matches!(none, Err(DataError::ZeroVector { row: 1, .. })));
+    let none = ground_truth_by(Metric::Cosine, &[1.0], 1, &[1.0, 0.0], 1);
+    assert!(none.unwrap_err().to_string().contains("'test'"));
+    let wrong = Ids::new(vec![1, 0, 2], 3).unwrap();
+    let check = check_truth_by(Metric::InnerProduct, &train, 2, &query, &wrong).unwrap();
+    assert_eq!((check.agree, check.first_disagreement), (1, Some((0, 0))));
 }

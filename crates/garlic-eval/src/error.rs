@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use garlic_ann::Metric;
+
 /// What can go wrong while measuring or reporting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,6 +39,16 @@ pub enum Error {
         expected: usize,
         /// Rows of the ground truth.
         found: usize,
+    },
+    /// A ground truth by another metric than the index's.
+    #[error(
+        "the ground truth is one of the metric {found}, the index is for {expected}; compute it anew"
+    )]
+    TruthMetric {
+        /// Metric of the index.
+        expected: Metric,
+        /// Metric of the ground truth.
+        found: Metric,
     },
     /// A ground truth whose rows are empty or ragged.
     #[error("the ground truth holds {values} values, which are not rows of {k}")]

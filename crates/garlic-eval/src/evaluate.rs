@@ -175,6 +175,12 @@ pub(crate) fn check(
             found: truth.len(),
         });
     }
+    if truth.metric() != target.metric() {
+        return Err(Error::TruthMetric {
+            expected: target.metric(),
+            found: truth.metric(),
+        });
+    }
     let parameter = |name, value: usize, rule| Error::Parameter {
         name,
         value: value.to_string(),

@@ -17,7 +17,9 @@ pub fn recall(hits: &[Hit], truth: &[f32], k: usize) -> f64 {
     let Some(last) = k.checked_sub(1) else {
         return 1.0;
     };
-    let limit = f64::from(truth[last]) * (1.0 + TOLERANCE);
+    let limit = f64::from(truth[last]);
+    // Inner products are reported with a minus.
+    let limit = limit + TOLERANCE * limit.abs();
     let found = hits
         .iter()
         .take(k)
@@ -126,6 +128,13 @@ mod tests {
     fn the_tolerance_is_relative_and_small() {
         assert_eq!(recall(&hits(&[1000.0001]), &[1000.0], 1), 1.0);
         assert_eq!(recall(&hits(&[1000.01]), &[1000.0], 1), 0.0);
+    }
+
+    #[test]
+    fn negative_distances_have_the_same_tolerance() {
+        assert_eq!(recall(&hits(&[-999.9999]), &[-1000.0], 1), 1.0);
+        assert_eq!(recall(&hits(&[-1000.0001]), &[-1000.0], 1), 1.0);
+        assert_eq!(recall(&hits(&[-999.99]), &[-1000.0], 1), 0.0);
     }
 
     #[test]

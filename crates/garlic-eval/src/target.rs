@@ -1,6 +1,6 @@
 //! What can be measured: anything that answers queries and counts its work.
 
-use garlic_ann::{Answer, Index, Search};
+use garlic_ann::{Answer, Index, Metric, Search};
 use garlic_linalg::Rows;
 use serde::Serialize;
 
@@ -116,6 +116,10 @@ pub trait Target: Sync {
     }
     /// Dimension of the vectors.
     fn dim(&self) -> usize;
+    /// What "near" means to it.
+    fn metric(&self) -> Metric {
+        Metric::Euclidean
+    }
     /// Number of cells; 0 for a method without cells.
     fn cells(&self) -> usize;
     /// Whether a share of bins is one of its parameters.
@@ -178,6 +182,10 @@ impl Target for Index {
 
     fn dim(&self) -> usize {
         Index::dim(self)
+    }
+
+    fn metric(&self) -> Metric {
+        Index::metric(self)
     }
 
     fn cells(&self) -> usize {

@@ -1,34 +1,41 @@
 //! What a search should have found: the true distances of every query.
 
+use garlic_ann::Metric;
 use garlic_linalg::Rows;
-use garlic_simd::l2_squared;
 
 use crate::error::{Error, Result};
 
 /// True distances of the nearest neighbours of each query, ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
+    metric: Metric,
     k: usize,
     distances: Vec<f32>,
 }
 
 impl Truth {
-    /// Takes true Euclidean distances (not squared), `k` a query, ascending in every row.
-    pub fn new(distances: Vec<f32>, k: usize) -> Result<Self> {
+    /// Takes true distances as `metric` reports them (Euclidean ones are not squared), `k` a query, ascending in
+    /// every row.
+    pub fn new(metric: Metric, distances: Vec<f32>, k: usize) -> Result<Self> {
         if k == 0 || !distances.len().is_multiple_of(k) {
             return Err(Error::TruthShape {
                 values: distances.len(),
                 k,
             });
         }
-        Ok(Self { k, distances })
+        Ok(Self {
+            metric,
+            k,
+            distances,
+        })
     }
 
     /// Computes the distances of known true neighbours, `k` identifiers a query.
     ///
-    /// Files store distances of their own precision (and some store squared ones); recomputing them with the
-    /// kernel that searches use keeps rounding out of the recall.
+    /// Files store distances of their own precision (and some store squared ones); recomputing them as searches
+    /// do keeps rounding out of the recall.
     pub fn from_neighbors(
+        metric: Metric,
         base: Rows<'_>,
         queries: Rows<'_>,
         neighbors: &[u64],
@@ -64,13 +71,22 @@ impl Truth {
                             id,
                             points: base.len(),
                         })?;
-                distances.push(l2_squared(base.row(row), queries.row(i)).sqrt());
+                distances.push(metric.distance(base.row(row), queries.row(i)));
             }
         }
         for row in distances.chunks_exact_mut(k) {
             row.sort_by(f32::total_cmp);
         }
-        Ok(Self { k, distances })
+        Ok(Self {
+            metric,
+            k,
+            distances,
+        })
+    }
+
+    /// The metric of the distances.
+    pub fn metric(&self) -> Metric {
+        self.metric
     }
 
     /// Number of queries.
@@ -107,6 +123,7 @@ impl Truth {
             .copied()
             .collect();
         Self {
+            metric: self.metric,
             k: self.k,
             distances,
         }
@@ -128,15 +145,22 @@ mod tests {
         let base = Rows::new(&base, 2).unwrap();
         let query = [0.0, 0.0];
         let query = Rows::new(&query, 2).unwrap();
-        let t = Truth::from_neighbors(base, query, &[2, 1], 2).unwrap();
+        let t = Truth::from_neighbors(Metric::Euclidean, base, query, &[2, 1], 2).unwrap();
         assert_eq!(t.row(0), [5.0, 10.0]);
+        let ahead = [1.0, 0.0];
+        let ahead = Rows::new(&ahead, 2).unwrap();
+        let of = |metric| Truth::from_neighbors(metric, base, ahead, &[1, 2], 2).unwrap();
+        assert_eq!(of(Metric::InnerProduct).row(0), [-6.0, -3.0]);
+        let cosine = of(Metric::Cosine);
+        assert!(cosine.row(0).iter().all(|d| (d - 0.4).abs() < 1e-6));
+        assert_eq!(cosine.metric(), Metric::Cosine);
         assert!(t.covers(1, 3) && t.covers(2, 3) && !t.covers(3, 3) && t.covers(10, 2));
         assert!(matches!(
-            Truth::from_neighbors(base, query, &[3], 1),
+            Truth::from_neighbors(Metric::Euclidean, base, query, &[3], 1),
             Err(Error::TruthId { id: 3, points: 3 })
         ));
         assert!(matches!(
-            Truth::from_neighbors(base, query, &[1, 2], 1),
+            Truth::from_neighbors(Metric::Euclidean, base, query, &[1, 2], 1),
             Err(Error::TruthRows { .. })
         ));
     }
@@ -144,11 +168,11 @@ mod tests {
     #[test]
     fn ragged_truth_is_an_error() {
         assert!(matches!(
-            Truth::new(vec![1.0; 5], 2),
+            Truth::new(Metric::Euclidean, vec![1.0; 5], 2),
             Err(Error::TruthShape { values: 5, k: 2 })
         ));
         assert!(matches!(
-            Truth::new(vec![], 0),
+            Truth::new(Metric::Euclidean, vec![], 0),
             Err(Error::TruthShape { .. })
         ));
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Mutex;
 
-use garlic_ann::{Index, Preset};
+use garlic_ann::{Index, Metric, Preset};
+use garlic_eval::baseline::{BruteForce, KmeansIndex, KmeansOptions};
 use garlic_eval::demo::{self, DemoOptions, DemoStage};
 use garlic_eval::report::{Pictured, index_report};
 use garlic_eval::synthetic::{SyntheticOptions, synthetic};
-use garlic_eval::{Grid, Options, Params, Row, Target as _, Truth, evaluate, sweep};
+use garlic_eval::{Error, Grid, Options, Params, Row, Target, Truth, evaluate, sweep};
 use garlic_linalg::Rows;
 
 #[test]
@@ -260,4 +261,62 @@ fn the_demo_runs_and_repeats_itself() {
             .all(|r| r.target.is_some() == (r.method == garlic_eval::GARLIC_DEFAULT))
     );
     assert_eq!(a.by_shape.iter().map(|s| s.queries).sum::<usize>(), 60);
+}
+
+#[test]
+fn every_method_is_measured_by_every_metric() {
+    let options = SyntheticOptions {
+        points: 1500,
+        queries: 30,
+        dim: 16,
+        seed: 8,
+    };
+    let mut data = synthetic(&options).unwrap();
+    for (i, v) in data.vectors.iter_mut().enumerate() {
+        *v *= 1.0 + (i / 16 % 5) as f32;
+    }
+    let base = Rows::new(&data.vectors, 16).unwrap();
+    let queries = Rows::new(&data.queries, 16).unwrap();
+    let how = Options::default();
+    let exact = Params {
+        exact: true,
+        ..Params::new(10)
+    };
+    let mut truths = Vec::new();
+    for metric in Metric::ALL {
+        let truth = Truth::compute_by(metric, base, queries, 10).unwrap();
+        let index = Index::builder()
+            .metric(metric)
+            .threads(1)
+            .build(base)
+            .unwrap();
+        let brute = BruteForce::by(metric, base).unwrap();
+        let kmeans = KmeansIndex::build(
+            base,
+            &KmeansOptions {
+                metric,
+                ..KmeansOptions::new(10, 1)
+            },
+        )
+        .unwrap();
+        let targets: [&dyn Target; 3] = [&index, &brute, &kmeans];
+        for target in targets {
+            assert_eq!(target.metric(), metric);
+            let row = evaluate(target, queries, &truth, &exact, &how).unwrap();
+            assert_eq!(row.recall_at_10, Some(1.0), "{metric}: {}", row.method);
+        }
+        // Half of the cells hold most neighbours if they are ordered by the right metric.
+        let half = Params {
+            probes: Some(5),
+            ..Params::new(10)
+        };
+        let row = evaluate(&kmeans, queries, &truth, &half, &how).unwrap();
+        assert!(row.recall_at_1 > 0.7, "{metric}: {}", row.recall_at_1);
+        truths.push(truth);
+        if metric != Metric::Euclidean {
+            let wrong = evaluate(&index, queries, &truths[0], &exact, &how);
+            let wrong = wrong.unwrap_err();
+            assert!(matches!(wrong, Error::TruthMetric { expected, .. } if expected == metric));
+        }
+    }
 }

@@ -14,8 +14,9 @@ use super::stored::{Stored, StoredType};
 use super::{Body, Index, Ledger, Progress, Stage, tempered};
 use crate::cancel::Cancel;
 use crate::cell;
-use crate::config::{Config, Model, Preset};
+use crate::config::{Config, Model, Preset, Store};
 use crate::error::{Error, Result};
+use crate::metric::{Embedding, Metric};
 use crate::model;
 use crate::search::Router;
 use crate::space::Space;
@@ -84,6 +85,12 @@ impl<'a> Builder<'a> {
     pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
         self.config.set(key, value)?;
         Ok(self)
+    }
+
+    /// What "near" means; Euclidean unless set.
+    pub fn metric(mut self, metric: Metric) -> Self {
+        self.config.metric = metric;
+        self
     }
 
     /// Seed of every random choice.
@@ -157,13 +164,19 @@ impl<'a> Builder<'a> {
     fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         self.tell(Stage::Prepare, 0, 1, None);
         check_finite(vectors)?;
+        let embedding = Embedding::fit(self.config.metric, vectors);
+        let embedded = embedding.vectors(vectors)?;
         match self.config.model {
-            Model::Gaussians => self.run_published(vectors),
-            Model::Tempered => self.run_tempered(vectors),
+            Model::Gaussians => self.run_published(embedded.rows(), embedding),
+            Model::Tempered => self.run_tempered(embedded.rows(), embedding),
         }
     }
 
-    fn run_published(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+    fn run_published(
+        &self,
+        vectors: Rows<'_>,
+        embedding: Embedding,
+    ) -> Result<(Index, BuildReport)> {
         let config = &self.config;
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
@@ -225,16 +238,25 @@ impl<'a> Builder<'a> {
         };
         let body = Body::Published(Arc::new(published));
         let ids = self.ids_of(order);
-        let index = Index::new(config.clone(), space, body, vectors, ids, ledger);
+        let index = Index::new(config.clone(), embedding, space, body, vectors, ids, ledger);
         Ok((index, BuildReport { seconds }))
     }
 
-    fn run_tempered(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+    fn run_tempered(
+        &self,
+        vectors: Rows<'_>,
+        embedding: Embedding,
+    ) -> Result<(Index, BuildReport)> {
         let config = &self.config;
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
         let start = Instant::now();
-        let element = tempered::stored_type(vectors, config.store)?;
+        let store = match (config.metric, config.store) {
+            // Whole numbers by chance: vectors that join later are none.
+            (Metric::Cosine | Metric::InnerProduct, Store::Auto) => Store::F32,
+            (_, store) => store,
+        };
+        let element = tempered::stored_type(vectors, store)?;
         // Distances are taken from what is stored, and so is everything that is proved about them.
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
@@ -285,7 +307,7 @@ impl<'a> Builder<'a> {
         let body = Body::Tempered(Arc::new(fast));
         let stored = Stored::gather(vectors, &order, element);
         let ids = self.ids_of(order);
-        let mut index = Index::new(config.clone(), space, body, stored, ids, ledger);
+        let mut index = Index::new(config.clone(), embedding, space, body, stored, ids, ledger);
         seconds.bins = lap(mark);
 
         let mark = Instant::now();

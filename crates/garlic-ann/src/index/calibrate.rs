@@ -283,7 +283,10 @@ fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) ->
     let (mut scratch, mut best) = (FastScratch::default(), Best::default());
     let mut vector = Vec::new();
     for query in queries {
-        index.vectors.read(index.dim(), query.position, &mut vector);
+        index
+            .vectors
+            .read(index.space.dim(), query.position, &mut vector);
+        index.embedding.as_query(&mut vector);
         sums.work += View::new(index, body).search(&vector, &wider, &mut scratch, &mut best);
         let own = index.ids[query.position];
         let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
@@ -347,7 +350,7 @@ const CACHED: usize = 16 << 20;
 
 /// The held-out points with the distances of their true neighbours, by brute force.
 fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {
-    let (dim, len) = (index.dim(), index.len());
+    let (dim, len) = (index.space.dim(), index.len());
     let most = ks.iter().copied().max().unwrap_or(1);
     held.par_chunks(held.len().div_ceil(2 * rayon::current_num_threads().max(1)))
         .map(|held| {
@@ -357,6 +360,7 @@ fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<V
                 .map(|p| {
                     let mut vector = Vec::new();
                     index.vectors.read(dim, *p as usize, &mut vector);
+                    index.embedding.as_query(&mut vector);
                     vector
                 })
                 .collect();

@@ -26,6 +26,7 @@ pub(crate) use workers::Workers;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::Config;
+use crate::metric::Embedding;
 use crate::search::ScratchPool;
 use crate::space::Space;
 
@@ -35,6 +36,7 @@ use crate::space::Space;
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) config: Config,
+    pub(crate) embedding: Embedding,
     pub(crate) space: Space,
     pub(crate) body: Body,
     /// Original vectors in cell order: a row's place here is its *position*.
@@ -66,6 +68,7 @@ impl PartialEq for Index {
             return self.to_bytes() == other.to_bytes();
         }
         self.config == other.config
+            && self.embedding == other.embedding
             && self.space == other.space
             && self.body == other.body
             && self.vectors == other.vectors
@@ -83,6 +86,7 @@ impl Index {
     /// An index without changes.
     pub(crate) fn new(
         config: Config,
+        embedding: Embedding,
         space: Space,
         body: Body,
         vectors: Stored,
@@ -91,6 +95,7 @@ impl Index {
     ) -> Self {
         Self {
             config,
+            embedding,
             space,
             body,
             vectors,
@@ -116,7 +121,7 @@ impl Index {
 
     /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
-        self.space.dim()
+        self.embedding.outer_dim(self.space.dim())
     }
 
     /// Number of cells.

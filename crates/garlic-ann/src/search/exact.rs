@@ -37,7 +37,7 @@ pub(super) fn read_all(
     let mut work = Work::default();
     for (at, id) in index.ids.iter().enumerate() {
         if allowed.is_none_or(|allowed| allowed.contains(at as u32)) {
-            best.offer(index.vectors.distance(&query, at), *id);
+            best.offer(index.vectors.distance(&query, at), *id, at as u32);
             work.candidates += 1;
         }
     }
@@ -54,7 +54,7 @@ impl View<'_> {
         let mut work = Work::default();
         let mut offer = |position: u32| {
             if let Some(point) = self.point(position) {
-                best.offer(point.distance(&query), point.id);
+                best.offer(point.distance(&query), point.id, position);
                 work.candidates += 1;
             }
         };
@@ -120,7 +120,7 @@ impl View<'_> {
                 self.prefetch(next.at);
             }
             if let Some(point) = self.point(f.at) {
-                best.offer(point.distance(&prepared), point.id);
+                best.offer(point.distance(&prepared), point.id, f.at);
             }
         }
         work.candidates += found.len() as u64;

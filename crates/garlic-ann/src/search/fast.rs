@@ -442,12 +442,14 @@ impl View<'_> {
     /// them together, cell by cell. The answers are those of [`View::search`].
     pub(crate) fn search_many(
         &self,
-        queries: Rows<'_>,
+        asked: Rows<'_>,
         plan: &Plan,
         scratch: &mut FastScratch,
         best: &mut Best,
         answers: &mut [Answer],
     ) {
+        let embedded = self.index.embedding.queries(asked);
+        let queries = embedded.rows();
         let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
         let rank = self.body.model.rank();
         let mut centred = Vec::with_capacity(count * dim);
@@ -507,7 +509,7 @@ impl View<'_> {
             self.rerank(query, plan, scratch, best, &mut work);
             self.count(probes, &mut work);
             *answer = Answer {
-                hits: best.hits(),
+                hits: self.index.report(asked.row(i), best, plan.wanted),
                 work,
                 exact: false,
             };
@@ -537,7 +539,7 @@ impl View<'_> {
                 self.prefetch(next.at);
             }
             if let Some(point) = self.point(f.at) {
-                best.offer(point.distance(&query), point.id);
+                best.offer(point.distance(&query), point.id, f.at);
                 work.candidates += 1;
             }
         }

@@ -47,13 +47,15 @@ impl Searcher<'_> {
         }
         let most = probes.iter().copied().max().unwrap_or(0);
         let largest = bins.iter().copied().fold(0.0, f64::max);
-        let (met, visited) = self.meet(body, query, most, largest);
+        let mut buffer = Vec::new();
+        let embedded = index.embedding.query(query, &mut buffer);
+        let (met, visited) = self.meet(body, embedded, most, largest);
 
         let mut answers = vec![Answer::default(); probes.len() * bins.len()];
         let Scratch { seen, best, .. } = &mut *self.scratch;
         for (b, share) in bins.iter().enumerate() {
             seen.start(index.len());
-            best.start(k);
+            best.start(index.embedding.wider(k));
             let mut work = Work {
                 rotation_madds: index.space.apply_madds(),
                 cells_scored: index.cells() as u64,
@@ -64,16 +66,17 @@ impl Searcher<'_> {
                 let budget = body.cells[visit.cell as usize].bins.budget(*share as f32) as u32;
                 for point in met[visit.first..end].iter().filter(|m| m.bin < budget) {
                     if seen.first(point.position) {
-                        best.offer(point.squared, index.ids[point.position as usize]);
+                        let id = index.ids[point.position as usize];
+                        best.offer(point.squared, id, point.position);
                         work.candidates += 1;
                     }
                 }
-                work.exact_madds = work.candidates * index.dim() as u64;
+                work.exact_madds = work.candidates * index.space.dim() as u64;
                 work += visit.work;
                 for (p, probes) in probes.iter().enumerate() {
                     if (*probes).min(visited.len()) == rank + 1 {
                         answers[p * bins.len() + b] = Answer {
-                            hits: best.hits(),
+                            hits: index.report(query, best, k),
                             work,
                             exact: false,
                         };

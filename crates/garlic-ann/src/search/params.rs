@@ -148,6 +148,7 @@ impl Search {
         // What was asked for by name is what is done.
         let by_name = self.probes.is_some() || self.bins.is_some() || self.rerank.is_some();
         plan.all = plan.all && !by_name;
+        plan.k = index.embedding.wider(self.k);
         plan.exact = self.exact;
         plan.threads = self.threads.unwrap_or(1);
         Ok(Planned { plan, allowed })
@@ -185,7 +186,10 @@ fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
 /// Checked parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
+    /// Neighbours to look for.
     pub(crate) k: usize,
+    /// Neighbours to report; more are looked for where the metric asks for it.
+    pub(crate) wanted: usize,
     pub(crate) probes: usize,
     /// Share of the visited cells' bins.
     pub(crate) bins: f64,
@@ -206,6 +210,7 @@ impl Plan {
     pub(crate) fn everything(k: usize) -> Self {
         Self {
             k,
+            wanted: k,
             probes: usize::MAX,
             bins: 1.0,
             rerank: usize::MAX,
@@ -223,7 +228,8 @@ impl Plan {
 pub struct Hit {
     /// Identifier of the vector: its row number when the index was built, unless another was given.
     pub id: u64,
-    /// True Euclidean distance, in the original space.
+    /// True distance in the original space: Euclidean, cosine (one less the cosine) or minus the inner product, as
+    /// the [`Metric`](crate::Metric) of the index says.
     pub distance: f32,
 }
 

@@ -15,6 +15,9 @@ use crate::index::{Index, View, thread_pool};
 /// Share of the points in bins that cannot be skipped above which all vectors are read in order.
 const MOST: f64 = 0.6;
 
+/// Squared distance inside the index, identifier and position of a point.
+type Found = (f32, u64, u32);
+
 /// What a range search asks for: all points within a radius.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
@@ -25,7 +28,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// All points whose distance is at most `radius`.
+    /// All points whose distance, as the metric of the index reports it, is at most `radius`.
     pub fn new(radius: f32) -> Self {
         Self {
             radius,
@@ -117,19 +120,30 @@ impl Index {
         allowed: Option<&Allowed>,
         scratch: &mut Scratch,
     ) -> Answer {
-        // A negative radius holds nothing.
-        let squared = match range.radius < 0.0 {
-            true => f32::NEG_INFINITY,
-            false => largest_square(range.radius),
-        };
+        let mut buffer = std::mem::take(&mut scratch.embedded);
+        let inside = self.embedding.query(query, &mut buffer);
+        // What is reported decides: within this are all that it could let in.
+        let squared = self.embedding.limit(query, range.radius);
         let mut work = Work::default();
         let view = self.view().map(|view| view.with(allowed));
         let exact = range.recall.is_none() || view.is_none();
-        let mut hits = match view {
-            Some(view) => view.range(query, squared, range.recall, &mut scratch.fast, &mut work),
-            None => self.read_range(query, squared, allowed, &mut work),
+        let found = match view {
+            Some(view) => view.range(inside, squared, range.recall, &mut scratch.fast, &mut work),
+            None => self.read_range(inside, squared, allowed, &mut work),
         };
+        scratch.embedded = buffer;
         work.exact_madds += work.candidates * self.space.dim() as u64;
+        let mut stored = Vec::new();
+        let mut hits: Vec<Hit> = found
+            .into_iter()
+            .filter_map(|(squared, id, position)| {
+                if self.embedding.reads_vectors() {
+                    self.read_at(position, &mut stored);
+                }
+                let distance = self.embedding.reported(query, squared, &stored);
+                (distance <= range.radius).then_some(Hit { id, distance })
+            })
+            .collect();
         hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
         Answer { hits, work, exact }
     }
@@ -141,10 +155,10 @@ impl Index {
         squared: f32,
         allowed: Option<&Allowed>,
         work: &mut Work,
-    ) -> Vec<Hit> {
+    ) -> Vec<Found> {
         let mut bytes = Vec::new();
         let query = self.vectors.prepare(query, &mut bytes);
-        let mut hits = Vec::new();
+        let mut found = Vec::new();
         for (at, id) in self.ids.iter().enumerate() {
             if allowed.is_some_and(|allowed| !allowed.contains(at as u32)) {
                 continue;
@@ -152,24 +166,11 @@ impl Index {
             work.candidates += 1;
             let distance = self.vectors.distance(&query, at);
             if distance <= squared {
-                let distance = distance.sqrt();
-                hits.push(Hit { id: *id, distance });
+                found.push((distance, *id, at as u32));
             }
         }
-        hits
+        found
     }
-}
-
-/// The largest squared distance whose root is at most `radius`.
-fn largest_square(radius: f32) -> f32 {
-    let mut squared = radius * radius;
-    while squared.is_finite() && squared.next_up().sqrt() <= radius {
-        squared = squared.next_up();
-    }
-    while squared.sqrt() > radius {
-        squared = squared.next_down();
-    }
-    squared
 }
 
 impl View<'_> {
@@ -181,11 +182,11 @@ impl View<'_> {
         recall: Option<f64>,
         scratch: &mut FastScratch,
         work: &mut Work,
-    ) -> Vec<Hit> {
+    ) -> Vec<Found> {
         if squared < 0.0 {
             return Vec::new();
         }
-        let found = match recall {
+        let listed = match recall {
             Some(recall) => {
                 self.likely_within(query, squared, recall, scratch, work);
                 true
@@ -199,12 +200,12 @@ impl View<'_> {
         let FastScratch {
             found: list, bytes, ..
         } = scratch;
-        if !found {
+        if !listed {
             list.clear();
             list.extend(self.admitted().map(|at| Estimate { at, estimate: 0.0 }));
         }
         let query = self.index.vectors.prepare(query, bytes);
-        let mut hits = Vec::new();
+        let mut found = Vec::new();
         for (i, f) in list.iter().enumerate() {
             if let Some(next) = list.get(i + AHEAD) {
                 self.prefetch(next.at);
@@ -214,13 +215,10 @@ impl View<'_> {
             };
             let distance = point.distance(&query);
             if distance <= squared {
-                hits.push(Hit {
-                    id: point.id,
-                    distance: distance.sqrt(),
-                });
+                found.push((distance, point.id, f.at));
             }
         }
         work.candidates += list.len() as u64;
-        hits
+        found
     }
 }

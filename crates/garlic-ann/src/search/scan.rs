@@ -13,9 +13,10 @@ pub(crate) struct Best {
 
 /// Ordered by (squared distance, id).
 #[derive(Clone, Copy, PartialEq)]
-struct Scored {
-    squared: f32,
-    id: u64,
+pub(crate) struct Scored {
+    pub(crate) squared: f32,
+    pub(crate) id: u64,
+    pub(crate) position: u32,
 }
 
 impl Eq for Scored {}
@@ -35,21 +36,25 @@ impl PartialOrd for Scored {
 }
 
 impl Best {
-    pub(super) fn start(&mut self, k: usize) {
+    pub(crate) fn start(&mut self, k: usize) {
         self.k = k;
         self.heap.clear();
     }
 
     /// The squared distance that a newcomer has to beat; infinite while there are fewer than `k`.
-    pub(super) fn worst(&self) -> f32 {
+    pub(crate) fn worst(&self) -> f32 {
         match self.heap.peek() {
             Some(worst) if self.heap.len() == self.k => worst.squared,
             _ => f32::INFINITY,
         }
     }
 
-    pub(super) fn offer(&mut self, squared: f32, id: u64) {
-        let scored = Scored { squared, id };
+    pub(crate) fn offer(&mut self, squared: f32, id: u64, position: u32) {
+        let scored = Scored {
+            squared,
+            id,
+            position,
+        };
         if self.heap.len() < self.k {
             self.heap.push(scored);
         } else if let Some(mut worst) = self.heap.peek_mut()
@@ -59,7 +64,12 @@ impl Best {
         }
     }
 
-    /// The hits so far by (distance, id).
+    /// What is there so far, in no order.
+    pub(crate) fn found(&self) -> impl Iterator<Item = &Scored> {
+        self.heap.iter()
+    }
+
+    /// The hits so far by (distance, id), Euclidean as everything inside.
     pub(crate) fn hits(&self) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
             .heap
@@ -109,7 +119,7 @@ mod tests {
         let mut best = Best::default();
         best.start(3);
         for (squared, id) in [(4.0, 9), (1.0, 5), (4.0, 2), (9.0, 1), (4.0, 7)] {
-            best.offer(squared, id);
+            best.offer(squared, id, 0);
         }
         let hits: Vec<(u64, f32)> = best.hits().iter().map(|h| (h.id, h.distance)).collect();
         assert_eq!(hits, [(5, 1.0), (2, 2.0), (7, 2.0)]);

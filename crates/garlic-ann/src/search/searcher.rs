@@ -22,6 +22,8 @@ const GROUP: usize = 64;
 /// Buffers of one query at a time.
 #[derive(Default)]
 pub(crate) struct Scratch {
+    /// The query in the metric's embedding.
+    pub(super) embedded: Vec<f32>,
     pub(super) query: Vec<f32>,
     pub(super) route: RouteScratch,
     pub(super) cells: Vec<u32>,
@@ -173,6 +175,8 @@ impl Index {
         self.check_query(query, 0)?;
         let mut searcher = self.searcher();
         let scratch = &mut *searcher.scratch;
+        let mut buffer = Vec::new();
+        let query = self.embedding.query(query, &mut buffer);
         match &self.body {
             Body::Published(body) => {
                 self.route_query(body, query, count, scratch, &mut Work::default());
@@ -199,7 +203,7 @@ impl Index {
             cells,
             ..
         } = scratch;
-        mapped.resize(self.dim(), 0.0);
+        mapped.resize(self.space.dim(), 0.0);
         self.space.apply(query, mapped);
         work.rotation_madds += self.space.apply_madds();
         body.router
@@ -215,7 +219,7 @@ impl Index {
         }
         let wrong = |v: &f32| v.is_nan() || v.abs() > LARGEST_VALUE;
         let Some(column) = query.iter().position(wrong) else {
-            return Ok(());
+            return self.embedding.check_query(query, row);
         };
         let value = query[column];
         Err(match value.is_finite() {
@@ -233,26 +237,32 @@ impl Index {
     fn run(&self, query: &[f32], planned: &Planned, scratch: &mut Scratch) -> Answer {
         let Planned { plan, allowed } = planned;
         let allowed = allowed.as_deref();
+        let mut buffer = std::mem::take(&mut scratch.embedded);
+        let inside = self.embedding.query(query, &mut buffer);
         let Scratch { fast, best, .. } = &mut *scratch;
-        let work = match &self.body {
-            Body::Published(_) if plan.exact => read_all(self, query, plan.k, allowed, best),
-            Body::Published(body) => self.run_published(body, query, plan, allowed, scratch),
+        let exact = plan.exact || plan.all;
+        let mut work = match &self.body {
+            Body::Published(_) if plan.exact => read_all(self, inside, plan.k, allowed, best),
+            Body::Published(body) => self.run_published(body, inside, plan, allowed, scratch),
             Body::Tempered(body) => {
                 let view = View::new(self, body).with(allowed);
                 if plan.exact {
-                    view.search_exactly(query, plan.k, fast, best)
+                    view.search_exactly(inside, plan.k, fast, best)
                 } else if plan.all {
-                    view.brute_force(query, plan.k, best)
+                    view.brute_force(inside, plan.k, best)
                 } else {
-                    view.search(query, plan, fast, best)
+                    view.search(inside, plan, fast, best)
                 }
             }
         };
-        Answer {
-            hits: scratch.best.hits(),
-            work,
-            exact: plan.exact || plan.all,
+        scratch.embedded = buffer;
+        let mut hits = self.report(query, &scratch.best, plan.wanted);
+        if exact && !self.settles(query, &hits, scratch.best.worst()) {
+            hits = self.report_all(query, plan.wanted, allowed);
+            work.candidates += self.len() as u64;
+            work.exact_madds += (self.len() * self.dim()) as u64;
         }
+        Answer { hits, work, exact }
     }
 
     fn run_published(
@@ -263,7 +273,7 @@ impl Index {
         allowed: Option<&Allowed>,
         scratch: &mut Scratch,
     ) -> Work {
-        let dim = self.dim();
+        let dim = self.space.dim();
         let admits = |position: u32| allowed.is_none_or(|allowed| allowed.contains(position));
         let mut work = Work::default();
         self.route_query(body, query, plan.probes, scratch, &mut work);
@@ -291,7 +301,7 @@ impl Index {
                     if scratch.seen.first(*position) && admits(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
-                        scratch.best.offer(squared, self.ids[at]);
+                        scratch.best.offer(squared, self.ids[at], *position);
                         work.candidates += 1;
                     }
                 }

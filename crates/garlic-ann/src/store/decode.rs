@@ -15,6 +15,7 @@ use super::read::Reader;
 use super::{MAX_META, published, sound, tempered};
 use crate::config::{Config, Model};
 use crate::index::{Body, Calibration, Coverage, Index, Ledger, Stored};
+use crate::metric::Embedding;
 use crate::space::Space;
 use crate::train::History;
 
@@ -23,6 +24,9 @@ use crate::train::History;
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
     pub(super) dim: u64,
+    /// Inner products: the largest length.
+    #[serde(default)]
+    pub(super) longest: Option<f32>,
     pub(super) points: u64,
     pub(super) cells: u64,
     pub(super) element: Element,
@@ -93,6 +97,8 @@ impl BodyMeta {
 pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layout), Fault> {
     let mut reader = Reader::open(inner, file_len)?;
     let meta = read_meta(&mut reader)?;
+    let embedding = Embedding::restore(meta.config.metric, meta.longest, meta.dim)
+        .ok_or_else(|| inconsistent(Kind::Meta, "`longest` is not what the metric asks for"))?;
     let space = read_space(&mut reader, &meta)?;
     let body = match &meta.body {
         BodyMeta::Published { coverage, history } => {
@@ -117,7 +123,15 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
         );
         return Err(inconsistent(Kind::Ids, message));
     }
-    let index = Index::new(meta.config, space, body, vectors, ids, meta.ledger);
+    let index = Index::new(
+        meta.config,
+        embedding,
+        space,
+        body,
+        vectors,
+        ids,
+        meta.ledger,
+    );
     Ok((index, reader.layout().clone()))
 }
 

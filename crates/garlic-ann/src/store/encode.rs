@@ -17,6 +17,8 @@ use crate::train::History;
 #[derive(Serialize)]
 struct MetaView<'a> {
     dim: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    longest: Option<f32>,
     points: usize,
     cells: usize,
     element: Element,
@@ -56,7 +58,8 @@ impl<'a> Source<'a> {
             },
         };
         let meta = serde_json::to_vec(&MetaView {
-            dim: index.dim(),
+            dim: index.space.dim(),
+            longest: index.embedding.longest(),
             points: index.len(),
             cells: index.cells(),
             element: Element::of(&index.vectors),
@@ -89,7 +92,7 @@ impl<'a> Source<'a> {
         {
             return refuse(format!(
                 "vector {} has a coordinate too large for half precision; build the index with `store` f32",
-                self.index.ids[at / self.index.dim()]
+                self.index.ids[at / self.index.space.dim()]
             ));
         }
         match &self.index.body {

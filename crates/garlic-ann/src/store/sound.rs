@@ -32,7 +32,7 @@ pub(super) fn reach(dim: usize) -> f32 {
 
 /// Checks all of an index whose body is `body`, in memory.
 pub(super) fn check(index: &Index, body: &Fast) -> Result<(), Fault> {
-    check_element(Element::of(&index.vectors), index.dim() as u64)?;
+    check_element(Element::of(&index.vectors), index.space.dim() as u64)?;
     check_calibration(&body.calibration)?;
     check_space(&index.space)?;
     check_cells(&body.model, &index.space)?;

@@ -12,7 +12,7 @@ use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 use super::FormatError;
 use crate::cell::{Bins, Cell, Frame, Grid};
 use crate::config::{Config, Covariance, Preset, Store};
-use crate::index::{Body, Calibration, Coverage, Index, Ledger, Published, Setting, Stored};
+use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
 use crate::model::{Factors, Gaussians};
 use crate::space::Space;
 use crate::train::{Epoch, History, Refinement};
@@ -84,8 +84,9 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     };
     let ids = (0..points as u64).map(|id| id * 3 + 1).collect();
     let body = Body::Published(Arc::new(published));
+    let (embedding, ledger) = Default::default();
     let vectors = Stored::F32(vectors.into());
-    Index::new(config, space, body, vectors, ids, Ledger::default())
+    Index::new(config, embedding, space, body, vectors, ids, ledger)
 }
 
 /// The body of a sample.

@@ -73,7 +73,8 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     check_ids(&index.ids)?;
     if let Some(rotation) = &index.space.rotation {
         let axes = rotation.as_slice();
-        check_axes(axes, index.dim()).map_err(|message| inconsistent(Kind::Space, message))?;
+        check_axes(axes, index.space.dim())
+            .map_err(|message| inconsistent(Kind::Space, message))?;
     }
     match &index.body {
         Body::Published(body) => check_published(index, body),
@@ -88,7 +89,7 @@ fn every(index: &Index) -> usize {
 
 /// The vector at a position.
 fn vector(index: &Index, position: usize) -> Vec<f32> {
-    let dim = index.dim();
+    let dim = index.space.dim();
     let range = position * dim..(position + 1) * dim;
     let mut out = vec![0.0; dim];
     match &index.vectors {
@@ -102,9 +103,9 @@ fn vector(index: &Index, position: usize) -> Vec<f32> {
 fn check_published(index: &Index, body: &Published) -> Result<(), Fault> {
     let mut last_cell = vec![usize::MAX; index.len()];
     let every = every(index);
-    let mut point = vec![0.0; index.dim()];
+    let mut point = vec![0.0; index.space.dim()];
     for (number, cell) in body.cells.iter().enumerate() {
-        check_axes(cell.frame.basis.as_slice(), index.dim())
+        check_axes(cell.frame.basis.as_slice(), index.space.dim())
             .map_err(|message| inconsistent(Kind::Frames, format!("cell {number}: {message}")))?;
         let wrong = |message: String| inconsistent(Kind::Bins, format!("cell {number}: {message}"));
         for (bin, position) in members(cell) {

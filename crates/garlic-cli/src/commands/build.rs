@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use garlic_ann::{BuildReport, Config, Index, Preset};
+use garlic_ann::{BuildReport, Config, Index, Metric, Preset};
 use serde_json::{Value, json};
 
 use crate::args::{positive, recall, share};
@@ -11,6 +11,7 @@ use crate::commands::config;
 use crate::exit::Fault;
 use crate::input;
 use crate::interrupt::Watch;
+use crate::metric;
 use crate::names;
 use crate::output;
 use crate::progress::Reporter;
@@ -23,7 +24,7 @@ use crate::tempered;
 /// The default preset needs no tuning: it chooses the number of cells and measures what every recall takes, so
 /// that a search only has to say which recall it wants. `--preset paper` is the published method.
 ///
-/// Parameters come from the preset, then from the file of `--config`, then from `--set`, then from the flags
+/// Parameters come from the preset, the metric from the data set if it names one, then from the file of `--config`, then from `--set`, then from the flags
 /// of their own; later ones win. `garlic config` prints all of them with their meaning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Named set of parameters: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
+    /// What near means: euclidean, cosine or inner_product [default: what the data set says, else euclidean]
+    #[arg(long, value_name = "M", value_parser = metric::parse)]
+    metric: Option<Metric>,
     /// Recall that a search aims at unless it says otherwise, in (0, 1) [default: 0.95]
     #[arg(long, value_name = "R", value_parser = recall)]
     recall: Option<f64>,
@@ -69,6 +73,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic build vectors.npy -o vectors.garlic
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
+  garlic build embeddings.npy -o embeddings.garlic --metric cosine
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
@@ -83,10 +88,13 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Builds and saves.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let config = configuration(args)?;
+    // Before the data are looked at: mistakes in the parameters are cheapest to find.
+    configuration(args, None)?;
+    let data_path = names::data(&args.data)?;
+    let made_for = input::metric(&data_path)?;
+    let config = configuration(args, made_for)?;
     let preset = config::preset_of(&config);
     let overrides = config::overrides(&config);
-    let data_path = names::data(&args.data)?;
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
     output::check_regular(&args.output, &inputs)?;
@@ -103,6 +111,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             config::name(preset),
             unused.join(", ")
         ));
+    }
+    if let Some(made_for) = made_for {
+        reporter.note(&match config.metric {
+            metric if metric == made_for => format!("metric {metric}, as the data set says"),
+            metric => format!("metric {metric}, though the data set was made for {made_for}"),
+        });
     }
     reporter.note(&format!("reading {}", data_path.display()));
     let data = input::base_vectors(&data_path)?;
@@ -145,10 +159,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     output::print(&readable(args, &index, &summary))
 }
 
-/// The configuration that the flags describe, checked.
-fn configuration(args: &Args) -> anyhow::Result<Config> {
+/// The configuration that the flags describe, checked; `made_for` is the metric unless they name another.
+fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config> {
     let preset: Preset = args.preset.parse()?;
     let mut config = Config::preset(preset);
+    config.metric = made_for.unwrap_or(config.metric);
     if let Some(path) = &args.config {
         let text = input::read_text(path)?;
         config
@@ -160,6 +175,9 @@ fn configuration(args: &Args) -> anyhow::Result<Config> {
     }
     if let Some(fraction) = args.train_fraction {
         config.train_fraction = fraction;
+    }
+    if let Some(metric) = args.metric {
+        config.metric = metric;
     }
     if let Some(recall) = args.recall {
         config.recall = recall;
@@ -193,6 +211,7 @@ fn summary(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> 
         "cells": index.cells(),
         "points": index.len(),
         "dim": index.dim(),
+        "metric": index.metric(),
         "seconds": report.seconds,
         "bytes": std::fs::metadata(&args.output).map(|m| m.len()).ok(),
         "peak_rss_bytes": system::peak_rss_bytes(),
@@ -239,6 +258,7 @@ fn readable(args: &Args, index: &Index, summary: &Value) -> String {
             "points",
             format!("{} of dimension {}", table::count(index.len()), index.dim()),
         ),
+        ("metric", index.metric().to_string()),
     ];
     if let Some(body) = index.published() {
         let coverage = body.coverage();

@@ -36,6 +36,10 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "model",
                 "the cells: tempered (preset default) or gaussians (preset paper)",
             ),
+            (
+                "metric",
+                "what near means: euclidean, cosine or inner_product; unless given, what the data set says",
+            ),
         ],
     ),
     (

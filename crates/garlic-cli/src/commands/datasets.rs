@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use garlic_data::{DatasetEntry, data_dir, list_datasets};
 use serde_json::{Value, json};
 
+use crate::metric;
 use crate::output;
 use crate::table::{self, Table};
 
@@ -63,6 +64,7 @@ fn describe(entry: &DatasetEntry) -> Value {
             "queries": info.queries,
             "dim": info.dim,
             "type": info.element.name(),
+            "metric": info.metric.map(metric::of_data),
             "truth": info.has_truth,
             "labels": info.has_labels,
             "bytes": info.bytes,
@@ -73,7 +75,7 @@ fn describe(entry: &DatasetEntry) -> Value {
 
 fn readable(entries: &[DatasetEntry]) -> String {
     let mut table = Table::new(&[
-        "<name", "points", "queries", "dim", "type", "<truth", "size", "<file",
+        "<name", "points", "queries", "dim", "type", "<metric", "<truth", "size", "<file",
     ]);
     for entry in entries {
         let file = entry
@@ -89,13 +91,15 @@ fn readable(entries: &[DatasetEntry]) -> String {
                 table::count(info.queries),
                 info.dim.to_string(),
                 info.element.name().to_owned(),
+                info.metric
+                    .map_or_else(|| "-".to_owned(), |m| metric::of_data(m).to_string()),
                 if info.has_truth { "yes" } else { "no" }.to_owned(),
                 table::bytes(info.bytes),
                 file,
             ],
             Err(error) => {
                 let mut cells = vec![entry.name.clone()];
-                cells.resize(7, "?".to_owned());
+                cells.resize(8, "?".to_owned());
                 cells.push(format!("{file}: {error}"));
                 cells
             }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use garlic_ann::Index;
+use garlic_ann::{Index, Metric};
 use garlic_data::{Dataset, Ids, Vectors};
 use garlic_eval::{Grid, Options, Params, Row, Target as _, Truth, evaluate, sweep};
 
 use crate::args::{positive, recall, share};
 use crate::exit::Fault;
 use crate::input;
+use crate::metric;
 use crate::names;
 use crate::output;
 use crate::progress::Meter;
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// Neighbours a query asks for; recall_at_10 needs at least 10
     #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
     k: usize,
+    /// Confirms the metric of the index, where DATA was made for another: euclidean, cosine or inner_product
+    #[arg(long, value_name = "M", value_parser = metric::parse)]
+    metric: Option<Metric>,
     /// Only the first N queries
     #[arg(long, value_name = "N", value_parser = positive)]
     queries: Option<usize>,
@@ -97,12 +101,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             index.len()
         )));
     }
-    let (queries, known) = queries_and_neighbors(args, &data, &data_path)?;
+    let usable = metric::check(&index, args.metric, data.metric, &data_path)?;
+    let (queries, known) = queries_and_neighbors(args, &data, &data_path, usable)?;
     let queries = match args.queries {
         Some(n) => queries.head(n)?,
         None => queries,
     };
-    let truth = truth(args, &data, &queries, known)?;
+    let truth = truth(args, index.metric(), &data, &queries, known)?;
 
     let values = queries.to_f32();
     let rows = input::rows(&values, queries.dim())?;
@@ -207,11 +212,13 @@ fn settings(args: &Args, index: &Index) -> Vec<Params> {
     settings
 }
 
-/// The queries, and their true neighbours with the file they come from, if they are known.
+/// The queries, and their true neighbours with the file they come from, if they are known; those of the data only if
+/// they are `usable`.
 fn queries_and_neighbors(
     args: &Args,
     data: &Dataset,
     path: &Path,
+    usable: bool,
 ) -> anyhow::Result<(Vectors, Option<(Ids, PathBuf)>)> {
     let (queries, own) = match (&args.query_file, &data.test) {
         (Some(file), _) => {
@@ -227,7 +234,7 @@ fn queries_and_neighbors(
             }
             (queries, None)
         }
-        (None, Some(test)) => (test.clone(), data.neighbors.clone()),
+        (None, Some(test)) => (test.clone(), data.neighbors.clone().filter(|_| usable)),
         (None, None) => {
             return Err(Fault::input(format!(
                 "{}: has no queries; name a file of queries with --query-file",
@@ -245,6 +252,7 @@ fn queries_and_neighbors(
 /// True distances of the queries, computed by brute force when the neighbours are not known.
 fn truth(
     args: &Args,
+    metric: Metric,
     data: &Dataset,
     queries: &Vectors,
     known: Option<(Ids, PathBuf)>,
@@ -259,8 +267,13 @@ fn truth(
                 queries.rows()
             );
         }
-        let exact = garlic_data::ground_truth(&base, data.train.dim(), &values, wanted)?;
-        return Ok(Truth::new(exact.distances, exact.k)?);
+        let (dim, by) = (data.train.dim(), metric::of_index(metric));
+        let exact = garlic_data::ground_truth_by(by, &base, dim, &values, wanted)?;
+        let neighbors: Vec<u64> = exact.ids.iter().map(|id| id.unsigned_abs()).collect();
+        let (base, queries) = (input::rows(&base, dim)?, input::rows(&values, dim)?);
+        return Ok(Truth::from_neighbors(
+            metric, base, queries, &neighbors, exact.k,
+        )?);
     };
     if ids.rows < queries.rows() {
         return Err(Fault::input(format!(
@@ -277,6 +290,7 @@ fn truth(
         .collect();
     let dim = data.train.dim();
     Truth::from_neighbors(
+        metric,
         input::rows(&base, dim)?,
         input::rows(&values, dim)?,
         &neighbors,

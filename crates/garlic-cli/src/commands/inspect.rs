@@ -88,6 +88,7 @@ fn describe(args: &Args, index: &Index) -> Value {
         "bytes": std::fs::metadata(&args.index).map(|m| m.len()).ok(),
         "points": index.len(),
         "dim": index.dim(),
+        "metric": index.metric(),
         "cells": index.cells(),
         "largest_share": sizes.as_ref().map(|s| s.max / index.len().max(1) as f64),
         "sizes": sizes,
@@ -172,6 +173,7 @@ fn readable(args: &Args, index: &Index) -> String {
             "points",
             format!("{} of dimension {}", table::count(index.len()), index.dim()),
         ),
+        ("metric", index.metric().to_string()),
     ];
     if let Some(body) = index.published() {
         entries.extend(published_facts(body, args.sample));

@@ -25,7 +25,10 @@ use crate::table;
 /// The extension of OUT names its format: .ivecs, .ibin or .npy (64-bit) hold K ids a query; .csv has a line
 /// for each neighbour (query, rank, id, distance); .json, .jsonl and .ndjson have an object for each query.
 /// `-` writes .csv lines to standard output, with --json the objects. Where a query found fewer than K
-/// neighbours, tables of ids and distances are filled up with -1.
+/// neighbours, tables of ids and distances are filled up with -1; tables of inner products, which may be negative,
+/// with the largest 32-bit float.
+///
+/// Distances are those of the index's metric: Euclidean, cosine (one less the cosine) or minus the inner product.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -99,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let answers = index.search_batch(input::rows(&values, queries.dim())?, &search)?;
     let seconds = start.elapsed().as_secs_f64();
 
-    let hits = Hits::new(&answers, args.k);
+    let hits = Hits::new(&answers, args.k, index.metric());
     if to_stdout {
         output::with_stdout(|out| hits.write_text(out, format))?;
     } else {
@@ -119,6 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "output": args.output,
             "queries": answers.len(),
             "k": args.k,
+            "metric": index.metric(),
             "threads": threads,
             "seconds": seconds,
             "qps": qps,

@@ -1,11 +1,10 @@
 //! Every distance computed: the truth, and the cost to beat.
 
-use garlic_ann::{Answer, Work};
-use garlic_linalg::Rows;
-use garlic_simd::l2_squared;
+use garlic_ann::{Answer, Metric, Work};
+use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
-use super::Best;
+use super::{Best, measure, scaled};
 use crate::error::{Error, Result};
 use crate::target::{Params, Target, Worker};
 use crate::truth::Truth;
@@ -13,8 +12,18 @@ use crate::truth::Truth;
 /// Name of exhaustive search in tables, plots and JSON.
 pub const BRUTE_FORCE: &str = "brute force";
 
-/// The `k` true nearest neighbours of every query, on rayon's current pool.
+/// The `k` true nearest neighbours of every query by Euclidean distance, on rayon's current pool.
 pub fn brute_force(base: Rows<'_>, queries: Rows<'_>, k: usize) -> Result<Vec<Answer>> {
+    brute_force_by(Metric::Euclidean, base, queries, k)
+}
+
+/// The `k` true nearest neighbours of every query by a metric, on rayon's current pool.
+pub fn brute_force_by(
+    metric: Metric,
+    base: Rows<'_>,
+    queries: Rows<'_>,
+    k: usize,
+) -> Result<Vec<Answer>> {
     if base.dim() != queries.dim() {
         return Err(Error::Dimension {
             what: "the queries",
@@ -22,56 +31,98 @@ pub fn brute_force(base: Rows<'_>, queries: Rows<'_>, k: usize) -> Result<Vec<An
             found: queries.dim(),
         });
     }
+    let all = BruteForce::by(metric, base)?;
     Ok((0..queries.len())
         .into_par_iter()
-        .map(|i| scan(base, queries.row(i), k))
+        .map_init(Vec::new, |scaled, i| all.scan(queries.row(i), k, scaled))
         .collect())
 }
 
 impl Truth {
-    /// Computes the truth: the `k` nearest of `base` for every query, on rayon's current pool.
+    /// Computes the truth by Euclidean distance: the `k` nearest of `base` for every query, on rayon's current
+    /// pool.
     pub fn compute(base: Rows<'_>, queries: Rows<'_>, k: usize) -> Result<Self> {
-        let answers = brute_force(base, queries, k)?;
+        Self::compute_by(Metric::Euclidean, base, queries, k)
+    }
+
+    /// Computes the truth by a metric.
+    pub fn compute_by(metric: Metric, base: Rows<'_>, queries: Rows<'_>, k: usize) -> Result<Self> {
+        let answers = brute_force_by(metric, base, queries, k)?;
         let distances = answers
             .iter()
             .flat_map(|a| a.hits.iter().map(|h| h.distance))
             .collect();
-        Self::new(distances, k.min(base.len()))
-    }
-}
-
-fn scan(base: Rows<'_>, query: &[f32], k: usize) -> Answer {
-    let mut best = Best::new(k);
-    for (id, row) in base.iter().enumerate() {
-        best.push(l2_squared(row, query), id as u64);
-    }
-    Answer {
-        hits: best.take(),
-        work: Work {
-            candidates: base.len() as u64,
-            exact_madds: (base.len() * base.dim()) as u64,
-            ..Work::default()
-        },
-        exact: true,
+        Self::new(metric, distances, k.min(base.len()))
     }
 }
 
 /// Exhaustive search as something to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BruteForce<'a> {
-    base: Rows<'a>,
+    metric: Metric,
+    base: Base<'a>,
+}
+
+/// The vectors as they came, or scaled.
+#[derive(Clone, Debug)]
+enum Base<'a> {
+    Given(Rows<'a>),
+    Scaled(Matrix),
 }
 
 impl<'a> BruteForce<'a> {
-    /// Searches all of `base`.
+    /// Searches all of `base` by Euclidean distance.
     pub fn new(base: Rows<'a>) -> Self {
-        Self { base }
+        Self {
+            metric: Metric::Euclidean,
+            base: Base::Given(base),
+        }
+    }
+
+    /// Searches all of `base` by a metric.
+    pub fn by(metric: Metric, base: Rows<'a>) -> Result<Self> {
+        let base = match metric {
+            Metric::Euclidean | Metric::InnerProduct => Base::Given(base),
+            Metric::Cosine => Base::Scaled(scaled(metric, base)?),
+        };
+        Ok(Self { metric, base })
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        match &self.base {
+            Base::Given(rows) => *rows,
+            Base::Scaled(matrix) => matrix.as_rows(),
+        }
+    }
+
+    fn scan(&self, query: &[f32], k: usize, scaled: &mut Vec<f32>) -> Answer {
+        scaled.clear();
+        self.metric.scale(query, scaled);
+        let base = self.rows();
+        let mut best = Best::new(self.metric, k);
+        for (id, row) in base.iter().enumerate() {
+            best.push(measure(self.metric, row, scaled), id as u64);
+        }
+        Answer {
+            hits: best.take(),
+            work: Work {
+                candidates: base.len() as u64,
+                exact_madds: (base.len() * base.dim()) as u64,
+                ..Work::default()
+            },
+            exact: true,
+        }
     }
 }
 
-impl Worker for BruteForce<'_> {
+struct BruteWorker<'a> {
+    all: &'a BruteForce<'a>,
+    scaled: Vec<f32>,
+}
+
+impl Worker for BruteWorker<'_> {
     fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer> {
-        Ok(scan(self.base, query, params.k))
+        Ok(self.all.scan(query, params.k, &mut self.scaled))
     }
 }
 
@@ -81,11 +132,15 @@ impl Target for BruteForce<'_> {
     }
 
     fn len(&self) -> usize {
-        self.base.len()
+        self.rows().len()
     }
 
     fn dim(&self) -> usize {
-        self.base.dim()
+        self.rows().dim()
+    }
+
+    fn metric(&self) -> Metric {
+        self.metric
     }
 
     fn cells(&self) -> usize {
@@ -97,7 +152,10 @@ impl Target for BruteForce<'_> {
     }
 
     fn worker(&self) -> Box<dyn Worker + '_> {
-        Box::new(*self)
+        Box::new(BruteWorker {
+            all: self,
+            scaled: Vec::new(),
+        })
     }
 
     fn search_batch(&self, _: Rows<'_>, _: &Params, _: usize) -> Option<Result<Vec<Answer>>> {

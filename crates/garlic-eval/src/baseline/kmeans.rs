@@ -1,10 +1,9 @@
 //! k-means cells with an exact scan (IVF-Flat): the partition everybody knows.
 
-use garlic_ann::{Answer, Work};
+use garlic_ann::{Answer, Metric, Work};
 use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres, permutation};
-use garlic_simd::l2_squared;
 
-use super::Best;
+use super::{Best, measure, scaled, to_ordered};
 use crate::error::{Error, Result};
 use crate::target::{Params, Target, Worker};
 
@@ -25,6 +24,9 @@ pub struct KmeansOptions {
     pub sample: usize,
     /// Seed of the sample and of the first centres.
     pub seed: u64,
+    /// What "near" means to a search. Cells are Euclidean (of unit vectors for cosines); the ones to visit are
+    /// those whose centres the metric finds nearest.
+    pub metric: Metric,
 }
 
 impl KmeansOptions {
@@ -35,6 +37,7 @@ impl KmeansOptions {
             iterations: 10,
             sample: (256 * cells).max(20_000),
             seed,
+            metric: Metric::Euclidean,
         }
     }
 }
@@ -43,6 +46,7 @@ impl KmeansOptions {
 #[derive(Clone, Debug)]
 pub struct KmeansIndex {
     method: &'static str,
+    metric: Metric,
     centres: Matrix,
     /// Where each cell starts in `vectors` and `ids`, and the end of the last.
     starts: Vec<usize>,
@@ -71,6 +75,14 @@ impl KmeansIndex {
         if options.cells == 0 {
             return Err(parameter("cells", 0, "ask for at least one cell"));
         }
+        let unit;
+        let base = match options.metric {
+            Metric::Euclidean | Metric::InnerProduct => base,
+            Metric::Cosine => {
+                unit = scaled(options.metric, base)?;
+                unit.as_rows()
+            }
+        };
         let cells = options.cells.min(base.len());
         let sample = options.sample.clamp(cells, base.len());
         let gathered;
@@ -89,7 +101,10 @@ impl KmeansIndex {
             options.iterations,
         )
         .centres;
-        Ok(Self::from_centres(base, centres))
+        Ok(Self {
+            metric: options.metric,
+            ..Self::from_centres(base, centres)
+        })
     }
 
     fn from_centres(base: Rows<'_>, centres: Matrix) -> Self {
@@ -105,6 +120,7 @@ impl KmeansIndex {
         }
         Self {
             method: KMEANS,
+            metric: Metric::Euclidean,
             vectors: Matrix::gather(base, &ids),
             centres,
             starts,
@@ -123,26 +139,30 @@ impl KmeansIndex {
         self.starts.windows(2).map(|w| w[1] - w[0]).collect()
     }
 
-    fn search(&self, query: &[f32], params: &Params, order: &mut Vec<(u32, u32)>) -> Answer {
+    fn search(&self, query: &[f32], params: &Params, worker: &mut Buffers) -> Answer {
+        let Buffers { order, scaled } = worker;
+        scaled.clear();
+        self.metric.scale(query, scaled);
         let (cells, dim) = (self.centres.rows(), self.centres.cols());
         let probes = params.probes.unwrap_or(cells).clamp(1, cells);
         order.clear();
-        order.extend(
-            (0..cells).map(|c| (l2_squared(self.centres.row(c), query).to_bits(), c as u32)),
-        );
+        order.extend((0..cells).map(|c| {
+            let measured = measure(self.metric, self.centres.row(c), scaled);
+            (to_ordered(measured), c as u32)
+        }));
         if probes < cells {
             order.select_nth_unstable(probes);
             order.truncate(probes);
         }
         order.sort_unstable();
-        let mut best = Best::new(params.k);
+        let mut best = Best::new(self.metric, params.k);
         let mut candidates = 0;
         for &(_, cell) in order.iter() {
             let range = self.starts[cell as usize]..self.starts[cell as usize + 1];
             candidates += range.len() as u64;
             for position in range {
                 best.push(
-                    l2_squared(self.vectors.row(position), query),
+                    measure(self.metric, self.vectors.row(position), scaled),
                     u64::from(self.ids[position]),
                 );
             }
@@ -166,12 +186,19 @@ const SAMPLE_TASK: u64 = 0x6b6d;
 
 struct KmeansWorker<'a> {
     index: &'a KmeansIndex,
+    buffers: Buffers,
+}
+
+#[derive(Default)]
+struct Buffers {
+    /// Cells with what was measured to their centres.
     order: Vec<(u32, u32)>,
+    scaled: Vec<f32>,
 }
 
 impl Worker for KmeansWorker<'_> {
     fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer> {
-        Ok(self.index.search(query, params, &mut self.order))
+        Ok(self.index.search(query, params, &mut self.buffers))
     }
 }
 
@@ -188,6 +215,10 @@ impl Target for KmeansIndex {
         self.centres.cols()
     }
 
+    fn metric(&self) -> Metric {
+        self.metric
+    }
+
     fn cells(&self) -> usize {
         self.centres.rows()
     }
@@ -199,7 +230,7 @@ impl Target for KmeansIndex {
     fn worker(&self) -> Box<dyn Worker + '_> {
         Box::new(KmeansWorker {
             index: self,
-            order: Vec::with_capacity(self.centres.rows()),
+            buffers: Buffers::default(),
         })
     }
 

@@ -49,7 +49,8 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
         }
-        self.change(|index, body| index.insert(body, vectors, ids))
+        let embedded = self.embedding.added(vectors)?;
+        self.change(|index, body| index.insert(body, embedded.rows(), ids))
     }
 
     /// Removes the points of these identifiers and returns how many there were; unknown ones are passed over.
@@ -74,9 +75,10 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
+        let embedded = self.embedding.added(vectors)?;
         self.change(|index, body| {
             index.take_out(body, ids)?;
-            index.insert(body, vectors, ids)
+            index.insert(body, embedded.rows(), ids)
         })
     }
 
@@ -85,7 +87,7 @@ impl Index {
         self.spot(id).is_some()
     }
 
-    /// The vector of an identifier, as it is stored.
+    /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
         let dim = self.space.dim();
@@ -96,6 +98,7 @@ impl Index {
             Spot::Tail { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
         };
         vectors.read(dim, at, &mut vector);
+        vector.truncate(self.embedding.plain(&vector).len());
         Some(vector)
     }
 

@@ -115,6 +115,7 @@ impl Index {
         let body = Fast::new(&self.space, model, learned, old.calibration.clone());
         let flat = Index::new(
             self.config.clone(),
+            self.embedding,
             self.space.clone(),
             Body::Tempered(body.into()),
             vectors.into(),
@@ -155,7 +156,8 @@ fn lay_out(view: &View<'_>, cell: usize) -> Laid {
     for number in 0..count {
         let bin = first + number as u32;
         let (own, joined) = (view.bin(bin), view.joined(cell as u32, bin));
-        let (mut size, whole) = (0, own.len);
+        let mut size = 0;
+        let same = joined.is_none() && (own.first..).take(own.len).all(|p| view.is_alive(p));
         let mut bounds = None;
         let own = Some((&own, view.bounds(bin)));
         let joined = joined.as_ref().map(|(points, bounds)| (points, **bounds));
@@ -175,7 +177,7 @@ fn lay_out(view: &View<'_>, cell: usize) -> Laid {
             let at = laid.sizes.len();
             copy_lane(bin_codes, number, bin_bytes, at, &mut laid.bin_blocks);
             let centre = &centres[number * rank..][..rank];
-            if size != whole {
+            if !same {
                 fit_norm(&mut laid.bin_blocks, bin_bytes, at, centre, &bounds);
             }
             laid.sizes.push(size as u32);

@@ -54,6 +54,11 @@ impl PointView<'_> {
         self.vectors.distance(query, self.at)
     }
 
+    /// The vector, into `out`.
+    pub(crate) fn read(&self, dim: usize, out: &mut Vec<f32>) {
+        self.vectors.read(dim, self.at, out);
+    }
+
     /// Appends the vector to `rows`.
     pub(crate) fn push_to(&self, rows: &mut StoredRows, dim: usize) {
         rows.push(self.vectors, dim, self.at);
