@@ -207,7 +207,7 @@ impl<'a> Builder<'a> {
             space,
             body: Body::Published(Box::new(published)),
             vectors,
-            ids: order.into_iter().map(u64::from).collect(),
+            ids: order.into_iter().map(u64::from).collect::<Vec<_>>().into(),
             scratch: ScratchPool::default(),
         };
         Ok((index, BuildReport { seconds }))
@@ -263,7 +263,7 @@ impl<'a> Builder<'a> {
             space,
             body: Body::Tempered(Box::new(fast)),
             vectors: Stored::gather(vectors, &order, element),
-            ids: order.into_iter().map(u64::from).collect(),
+            ids: order.into_iter().map(u64::from).collect::<Vec<_>>().into(),
             scratch: ScratchPool::default(),
         };
         seconds.bins = lap(mark);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Body, Index};
+use crate::buffer::Buffer;
 
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,6 +26,9 @@ pub struct Memory {
     pub rotation: u64,
     /// Everything.
     pub total: u64,
+    /// What of all this lies in a mapped file: in memory only as far as it has been read, and given back when
+    /// memory is short.
+    pub mapped: u64,
 }
 
 impl Index {
@@ -65,11 +69,11 @@ impl Index {
                     + bytes(&learned.bounds)
                     + bytes(&learned.cell_bins)
                     + bytes(&learned.bin_block_of)
-                    + bytes(&body.centres)
-                    + bytes(&body.bin_cell);
+                    + body.derived_bytes();
                 memory.codes = bytes(&learned.blocks);
             }
         }
+        memory.mapped = self.mapped_bytes();
         memory.total = memory.vectors
             + memory.ids
             + memory.means
@@ -79,5 +83,21 @@ impl Index {
             + memory.codes
             + memory.rotation;
         memory
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        let mut sum = self.vectors.mapped_bytes() + self.ids.mapped_bytes();
+        if let Body::Tempered(body) = &self.body {
+            let (model, learned) = (&body.model, &body.learned);
+            sum += [&model.means, &model.axes, &model.variances, &model.residual]
+                .into_iter()
+                .chain([&learned.origins, &learned.bin_steps, &learned.steps])
+                .map(Buffer::mapped_bytes)
+                .sum::<u64>();
+            sum += learned.cell_bins.mapped_bytes() + learned.bin_block_of.mapped_bytes();
+            sum += learned.bins.mapped_bytes() + learned.bounds.mapped_bytes();
+            sum += learned.bin_blocks.mapped_bytes() + learned.blocks.mapped_bytes();
+        }
+        sum
     }
 }

@@ -18,6 +18,7 @@ pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
 pub use tempered::Fast;
 
+use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::search::ScratchPool;
 use crate::space::Space;
@@ -31,7 +32,7 @@ pub struct Index {
     /// Original vectors in cell order: a row's place here is its *position*.
     pub(crate) vectors: Stored,
     /// Identifier of each position.
-    pub(crate) ids: Vec<u64>,
+    pub(crate) ids: Buffer<u64>,
     pub(crate) scratch: ScratchPool,
 }
 

@@ -91,6 +91,7 @@ impl Fast {
         let mut points = 0;
         let mut distances = Vec::new();
         let mut coordinates = Vec::with_capacity(cells * rank);
+        let centres = self.centres();
         for number in 0..cells {
             let base = self.project(number, outside, scratch);
             let at = scratch.cells[number].at as usize;
@@ -106,7 +107,7 @@ impl Fast {
             };
             let bins = self.learned.bins_of(at);
             distances.resize(bins.len(), 0.0);
-            let centres = &self.centres[bins.start * rank..bins.end * rank];
+            let centres = &centres[bins.start * rank..bins.end * rank];
             garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
             for (bin, distance) in bins.zip(&distances) {
                 if view.bound(*distance, &self.learned.bounds[bin]) <= radius {
@@ -160,9 +161,8 @@ impl Fast {
                 scale: scales.scale,
                 offset: scales.offset,
             };
-            let (codes, first) = (self.learned.codes(bin), self.learned.bins[bin].first);
             let found = &mut scratch.found;
-            garlic_simd::scan_codes(self.learned.bits, codes, &code_query, limit, first, found);
+            self.learned.scan_points(bin, &code_query, limit, found);
             work.codes += self.learned.positions(bin).len() as u64;
         }
         work.code_madds = work.codes * rank as u64;
@@ -174,7 +174,9 @@ impl Fast {
                 index.vectors.prefetch(index.dim(), next.at as usize);
             }
             let at = f.at as usize;
-            best.offer(index.vectors.distance(&prepared, at), index.ids[at]);
+            if let Some(id) = index.id_at(at) {
+                best.offer(index.vectors.distance(&prepared, at), id);
+            }
         }
         work.candidates += found.len() as u64;
         work.exact_madds += (found.len() * index.dim()) as u64;

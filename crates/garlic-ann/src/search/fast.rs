@@ -224,8 +224,7 @@ impl Fast {
             scale: bins.scale,
             offset: bins.offset,
         };
-        let (codes, first) = (learned.bin_codes(at), learned.cell_bins[at]);
-        garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+        learned.scan_bins(at, &query, limit, &mut scratch.bins);
     }
 
     /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
@@ -238,7 +237,7 @@ impl Fast {
         scratch: &mut FastScratch,
         work: &mut Work,
     ) -> f32 {
-        let learned = &self.learned;
+        let (learned, bin_cell) = (&self.learned, self.bin_cell());
         let width = learned.width;
         let FastScratch {
             bins,
@@ -259,14 +258,13 @@ impl Fast {
                 garlic_simd::prefetch(learned.codes(next.at as usize));
             }
             let bin = bin.at as usize;
-            let number = probe_of[self.bin_cell[bin] as usize] as usize;
+            let number = probe_of[bin_cell[bin] as usize] as usize;
             let query = CodeQuery {
                 weights: &weights[number * width..][..width],
                 scale: probes[number].scale,
                 offset: probes[number].offset,
             };
-            let (codes, first) = (learned.codes(bin), learned.bins[bin].first);
-            garlic_simd::scan_codes(learned.bits, codes, &query, limit, first, found);
+            learned.scan_points(bin, &query, limit, found);
             work.codes += learned.positions(bin).len() as u64;
             if found.len() >= keep.saturating_mul(2) {
                 limit = shrink(found, keep);
@@ -356,8 +354,7 @@ impl Fast {
 
     /// Points of a bin, on average.
     fn mean_bin(&self) -> usize {
-        let points = self.learned.bins.last().map_or(0, |b| b.first as usize);
-        (points / self.bins().max(1)).max(1)
+        (self.learned.points() / self.bins().max(1)).max(1)
     }
 
     /// Answers one query into `best`.
@@ -485,7 +482,9 @@ impl Fast {
                 vectors.prefetch(dim, next.at as usize);
             }
             let at = f.at as usize;
-            best.offer(vectors.distance(&query, at), index.ids[at]);
+            if let Some(id) = index.id_at(at) {
+                best.offer(vectors.distance(&query, at), id);
+            }
             work.candidates += 1;
         }
     }

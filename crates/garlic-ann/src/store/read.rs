@@ -1,16 +1,60 @@
 //! Reading: header and table first, then section after section, each checked as it passes.
 //!
 //! Nothing is allocated on the word of the file alone: a section must lie inside the file, and an array inside
-//! what is left of its section, before memory is asked for.
+//! what is left of its section, before memory is asked for. Arrays are read straight into the memory that they
+//! stay in; those of a mapped file stay in the file, and nobody looks at them.
 
 use std::io::{self, Read};
+use std::sync::Arc;
+
+use memmap2::Mmap;
 
 use super::error::{Fault, FormatError, inconsistent};
 use super::layout::{ALIGNMENT, Entry, HEADER_LEN, Kind, Layout, Preamble};
 use super::write::Word;
+use crate::buffer::{Blank, Buffer};
 
 /// Bytes that are read, checked and converted at a time: they stay in the second-level cache.
 const CHUNK: usize = 256 * 1024;
+
+/// Where the bytes of an index come from.
+pub(super) trait Source {
+    /// The next bytes, which begin at `position`.
+    fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()>;
+
+    /// The file, if arrays may stay in it.
+    fn map(&self) -> Option<&Arc<Mmap>> {
+        None
+    }
+}
+
+impl<R: Read> Source for R {
+    fn fetch(&mut self, bytes: &mut [u8], _: u64) -> io::Result<()> {
+        self.read_exact(bytes)
+    }
+}
+
+/// A mapped file.
+pub(super) struct Mapped(pub(super) Arc<Mmap>);
+
+impl Source for Mapped {
+    fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+        let rest = usize::try_from(position)
+            .ok()
+            .and_then(|at| self.0.get(at..));
+        match rest.and_then(|rest| rest.get(..bytes.len())) {
+            Some(found) => {
+                bytes.copy_from_slice(found);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn map(&self) -> Option<&Arc<Mmap>> {
+        Some(&self.0)
+    }
+}
 
 /// A file that is being read from its first byte to its last.
 pub(super) struct Reader<R> {
@@ -19,11 +63,9 @@ pub(super) struct Reader<R> {
     /// Bytes read so far.
     position: u64,
     next: usize,
-    /// Words, so that every number type may be read from it in place.
-    chunk: Vec<u64>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Source> Reader<R> {
     /// Reads header and table of a file of `file_len` bytes.
     pub(super) fn open(mut inner: R, file_len: u64) -> Result<Self, Fault> {
         let fixed = usize::try_from(file_len)
@@ -40,7 +82,6 @@ impl<R: Read> Reader<R> {
             layout,
             position: head.len() as u64,
             next: 0,
-            chunk: vec![0; CHUNK / 8],
         })
     }
 
@@ -49,12 +90,36 @@ impl<R: Read> Reader<R> {
         &self.layout
     }
 
+    /// Whether large arrays stay in the file, unchecked.
+    pub(super) fn stays(&self) -> bool {
+        self.inner.map().is_some()
+    }
+
     /// Reads the next section, which is `kind`, with `decode`.
     ///
     /// A wrong checksum is the error that is reported, whatever `decode` has stumbled over.
     pub(super) fn section<T>(
         &mut self,
         kind: Kind,
+        decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.enter(kind, false, decode)
+    }
+
+    /// The same for a section whose arrays stay in the file if it is mapped: then neither they nor the checksum
+    /// are looked at.
+    pub(super) fn large_section<T>(
+        &mut self,
+        kind: Kind,
+        decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.enter(kind, self.stays(), decode)
+    }
+
+    fn enter<T>(
+        &mut self,
+        kind: Kind,
+        stays: bool,
         decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let entry = match self.layout.entries.get(self.next) {
@@ -67,12 +132,11 @@ impl<R: Read> Reader<R> {
         };
         self.next += 1;
         self.padding(entry.offset)?;
-        let file_len = self.layout.file_len;
         let mut section = Section {
             reader: self,
             entry,
-            file_len,
             left: entry.length,
+            stays,
             hasher: crc32fast::Hasher::new(),
         };
         let decoded = match decode(&mut section) {
@@ -80,14 +144,16 @@ impl<R: Read> Reader<R> {
             other => other,
         };
         let left = section.left;
-        section.skip()?;
-        let found = section.hasher.finalize();
-        if found != entry.checksum {
-            return Err(Fault::Format(FormatError::SectionChecksum {
-                section: kind.name(),
-                expected: entry.checksum,
-                found,
-            }));
+        if !stays {
+            section.skip()?;
+            let found = section.hasher.finalize();
+            if found != entry.checksum {
+                return Err(Fault::Format(FormatError::SectionChecksum {
+                    section: kind.name(),
+                    expected: entry.checksum,
+                    found,
+                }));
+            }
         }
         let decoded = decoded?;
         if left > 0 {
@@ -117,12 +183,13 @@ impl<R: Read> Reader<R> {
 pub(super) struct Section<'a, R> {
     reader: &'a mut Reader<R>,
     entry: Entry,
-    file_len: u64,
     left: u64,
+    /// Whether arrays stay in the file.
+    stays: bool,
     hasher: crc32fast::Hasher,
 }
 
-impl<R: Read> Section<'_, R> {
+impl<R: Source> Section<'_, R> {
     /// Bytes that have not been read yet.
     pub(super) fn left(&self) -> u64 {
         self.left
@@ -154,16 +221,46 @@ impl<R: Read> Section<'_, R> {
         self.expect(end.map(|end| end - begin))
     }
 
-    /// The next `count` words, which begin at a multiple of [`ALIGNMENT`].
-    pub(super) fn array<T: Word>(&mut self, count: u64) -> Result<Vec<T>, Fault> {
-        let read = self.entry.length - self.left;
-        let padding = self.words::<u8>(read.next_multiple_of(ALIGNMENT) - read)?;
-        if let Some(at) = padding.iter().position(|byte| *byte != 0) {
-            return Err(Fault::Format(FormatError::Padding {
-                offset: self.entry.offset + read + at as u64,
-            }));
+    /// The array of the next `count` words, which begin at a multiple of [`ALIGNMENT`].
+    pub(super) fn array<T: Word>(&mut self, count: u64) -> Result<Buffer<T>, Fault> {
+        self.align()?;
+        self.buffer(count)
+    }
+
+    /// The array of the next `count` words.
+    pub(super) fn buffer<T: Word>(&mut self, count: u64) -> Result<Buffer<T>, Fault> {
+        let len = self.fits::<T>(count)?;
+        if self.stays
+            && let Some(map) = self.reader.inner.map()
+        {
+            let offset = usize::try_from(self.reader.position);
+            let array = offset
+                .ok()
+                .and_then(|offset| Buffer::mapped(map, offset, len));
+            self.pass(len * size_of::<T>());
+            return array.ok_or_else(|| inconsistent(self.entry.kind, "an array is misaligned"));
         }
-        self.words(count)
+        let mut blank = Blank::new(len).ok_or_else(|| self.no_memory::<T>(count))?;
+        self.fill(&mut blank)?;
+        Ok(blank.freeze())
+    }
+
+    /// Goes on to the next multiple of [`ALIGNMENT`].
+    pub(super) fn align(&mut self) -> Result<(), Fault> {
+        let read = self.entry.length - self.left;
+        let padding = read.next_multiple_of(ALIGNMENT) - read;
+        if self.stays {
+            self.fits::<u8>(padding)?;
+            self.pass(padding as usize);
+            return Ok(());
+        }
+        let padding = self.words::<u8>(padding)?;
+        match padding.iter().position(|byte| *byte != 0) {
+            Some(at) => Err(Fault::Format(FormatError::Padding {
+                offset: self.entry.offset + read + at as u64,
+            })),
+            None => Ok(()),
+        }
     }
 
     /// One word.
@@ -173,93 +270,115 @@ impl<R: Read> Section<'_, R> {
 
     /// The next `count` words.
     pub(super) fn words<T: Word>(&mut self, count: u64) -> Result<Vec<T>, Fault> {
-        let kind = self.entry.kind;
+        let len = self.fits::<T>(count)?;
+        let mut words = Vec::new();
+        words
+            .try_reserve_exact(len)
+            .map_err(|_| self.no_memory::<T>(count))?;
+        words.resize(len, T::zeroed());
+        self.fill(&mut words)?;
+        Ok(words)
+    }
+
+    /// `count`, if that many words are left.
+    fn fits<T: Word>(&self, count: u64) -> Result<usize, Fault> {
         let width = size_of::<T>() as u64;
-        let bytes = count.checked_mul(width).filter(|bytes| *bytes <= self.left);
-        let Some(bytes) = bytes else {
+        if count
+            .checked_mul(width)
+            .is_none_or(|bytes| bytes > self.left)
+        {
             return Err(inconsistent(
-                kind,
+                self.entry.kind,
                 format!(
                     "{count} values of {width} bytes do not fit into the {} bytes left",
                     self.left
                 ),
             ));
-        };
-        let memory = || {
-            Fault::Format(FormatError::Memory {
-                section: kind.name(),
-                bytes,
-            })
-        };
-        let mut words = Vec::new();
-        let capacity = usize::try_from(count).map_err(|_| memory())?;
-        words.try_reserve_exact(capacity).map_err(|_| memory())?;
+        }
+        usize::try_from(count).map_err(|_| self.no_memory::<T>(count))
+    }
+
+    fn no_memory<T>(&self, count: u64) -> Fault {
+        Fault::Format(FormatError::Memory {
+            section: self.entry.kind.name(),
+            bytes: count.saturating_mul(size_of::<T>() as u64),
+        })
+    }
+
+    /// Reads as many words as there are places, chunk by chunk, and checks them while they are in the cache.
+    fn fill<T: Word>(&mut self, words: &mut [T]) -> Result<(), Fault> {
+        let per_chunk = CHUNK / size_of::<T>();
         let mut unsound = None;
-        while words.len() < capacity {
-            let take = (capacity - words.len()).min(CHUNK / size_of::<T>());
-            let chunk: &[T] = bytemuck::cast_slice(self.next_chunk(take * size_of::<T>())?);
-            let from = words.len();
-            if cfg!(target_endian = "little") {
-                words.extend_from_slice(chunk);
-            } else {
-                words.extend(chunk.iter().map(|word| word.swapped()));
+        for (number, chunk) in words.chunks_mut(per_chunk).enumerate() {
+            self.next_bytes(bytemuck::cast_slice_mut(chunk))?;
+            if cfg!(target_endian = "big") {
+                for word in chunk.iter_mut() {
+                    *word = word.swapped();
+                }
             }
             // Without an early exit inside the chunk, so that it compiles to vector instructions.
-            let sound = words[from..]
-                .iter()
-                .fold(true, |all, word| all & word.sound());
+            let sound = chunk.iter().fold(true, |all, word| all & word.sound());
             if !sound && unsound.is_none() {
-                unsound = words[from..]
-                    .iter()
-                    .position(|word| !word.sound())
-                    .map(|at| from + at);
+                let at = chunk.iter().position(|word| !word.sound());
+                unsound = at.map(|at| number * per_chunk + at);
             }
         }
         match unsound {
             Some(at) => Err(inconsistent(
-                kind,
+                self.entry.kind,
                 format!("value {at} of an array is not finite"),
             )),
-            None => Ok(words),
+            None => Ok(()),
         }
     }
 
     /// Reads what is left, for the checksum's sake.
     fn skip(&mut self) -> Result<(), Fault> {
+        let most = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
+        let mut chunk = vec![0; most];
         while self.left > 0 {
-            self.next_chunk(usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK))?;
+            let take = usize::try_from(self.left).unwrap_or(most).min(most);
+            self.next_bytes(&mut chunk[..take])?;
         }
         Ok(())
     }
 
-    fn next_chunk(&mut self, bytes: usize) -> Result<&[u8], Fault> {
+    fn next_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Fault> {
         let Reader {
             inner,
             position,
-            chunk,
+            layout,
             ..
         } = &mut *self.reader;
-        let chunk: &mut [u8] = &mut bytemuck::cast_slice_mut(chunk)[..bytes];
-        read_exact(inner, chunk, *position, self.file_len)?;
-        *position += bytes as u64;
+        read_exact(inner, bytes, *position, layout.file_len)?;
+        if !self.stays {
+            self.hasher.update(bytes);
+        }
+        self.pass(bytes.len());
+        Ok(())
+    }
+
+    /// Counts bytes as read.
+    fn pass(&mut self, bytes: usize) {
+        self.reader.position += bytes as u64;
         self.left -= bytes as u64;
-        self.hasher.update(chunk);
-        Ok(chunk)
     }
 }
 
 /// A file may shrink while it is read: that is a truncation like any other.
 fn read_exact(
-    inner: &mut impl Read,
+    inner: &mut impl Source,
     bytes: &mut [u8],
     position: u64,
     file_len: u64,
 ) -> Result<(), Fault> {
-    inner.read_exact(bytes).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::Format(FormatError::Truncated {
-            found: position,
-            needed: file_len,
-        }),
-        _ => Fault::Io(error),
-    })
+    inner
+        .fetch(bytes, position)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Fault::Format(FormatError::Truncated {
+                found: position,
+                needed: file_len,
+            }),
+            _ => Fault::Io(error),
+        })
 }

@@ -1,6 +1,13 @@
 //! Tests on a small index of each kind: of the published one a sample that is put together by hand, so that
 //! they do not depend on training; the tempered one is built, which takes no time.
 
+/// Changes an array of an index.
+macro_rules! change {
+    ($buffer:expr, $change:expr) => {
+        $buffer = super::changed_buffer(&$buffer, $change)
+    };
+}
+
 mod damage;
 mod faults;
 mod tempered;
@@ -8,6 +15,7 @@ mod tempered;
 use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 
 use super::FormatError;
+use crate::buffer::Buffer;
 use crate::cell::{Bins, Cell, Frame, Grid};
 use crate::config::{Config, Covariance, Preset, Store};
 use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
@@ -85,9 +93,21 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
         space,
         body: Body::Published(Box::new(published)),
         vectors: Stored::F32(vectors.into()),
-        ids: (0..points as u64).map(|id| id * 3 + 1).collect(),
+        ids: (0..points as u64)
+            .map(|id| id * 3 + 1)
+            .collect::<Vec<_>>()
+            .into(),
         scratch: Default::default(),
     }
+}
+
+fn changed_buffer<T: bytemuck::Pod>(
+    buffer: &Buffer<T>,
+    change: impl FnOnce(&mut Vec<T>),
+) -> Buffer<T> {
+    let mut values = buffer.to_vec();
+    change(&mut values);
+    values.into()
 }
 
 /// The body of a sample.
