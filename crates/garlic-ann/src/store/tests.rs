@@ -10,6 +10,7 @@ macro_rules! change {
 
 mod damage;
 mod faults;
+mod mapped;
 mod tempered;
 
 use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
