@@ -26,9 +26,6 @@ pub struct Memory {
     pub rotation: u64,
     /// Everything.
     pub total: u64,
-    /// What of all this lies in a mapped file: in memory only as far as it has been read, and given back when
-    /// memory is short.
-    pub mapped: u64,
 }
 
 impl Index {
@@ -73,7 +70,6 @@ impl Index {
                 memory.codes = bytes(&learned.blocks);
             }
         }
-        memory.mapped = self.mapped_bytes();
         memory.total = memory.vectors
             + memory.ids
             + memory.means
@@ -85,7 +81,9 @@ impl Index {
         memory
     }
 
-    fn mapped_bytes(&self) -> u64 {
+    /// Bytes of [`Index::memory`] that lie in a mapped file: in memory only as far as they have been read, and given
+    /// back when memory is short.
+    pub fn mapped_bytes(&self) -> u64 {
         let mut sum = self.vectors.mapped_bytes() + self.ids.mapped_bytes();
         if let Body::Tempered(body) = &self.body {
             let (model, learned) = (&body.model, &body.learned);
