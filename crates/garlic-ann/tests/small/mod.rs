@@ -70,7 +70,7 @@ pub fn put(path: &Path, bytes: &[u8]) {
 
 /// Queries on a point, between points, and far away.
 pub const QUERIES: [f32; 4 * DIM] = [
-    80.0, 90.0, 99.0, 40.5, 60.25, 3.0, 1e6, -1e6, 0.0, 0.0, 9.0, 15.0,
+    80.0, 90.0, 99.0, 40.5, 60.25, 3.0, 500.25, -300.5, 0.0, 0.0, 9.0, 15.0,
 ];
 
 /// Answers to searches of all sorts, each checked for what must be true whatever the index holds.
