@@ -27,7 +27,8 @@ fn answers(index: &Index) -> Answers {
 fn write_missing() {
     for (kind, index) in [
         ("published", small::published()),
-        ("tempered", small::tempered("f32", "8")),
+        ("tempered", small::tempered("u8", "4")),
+        ("calibrated", small::calibrated()),
     ] {
         let path = fixture(FORMAT_VERSION, kind, "garlic");
         if !path.exists() {
@@ -44,7 +45,7 @@ fn old_files_are_read_and_answer_as_they_did() {
         write_missing();
     }
     for version in SUPPORTED_VERSIONS {
-        for kind in ["published", "tempered"] {
+        for kind in ["published", "tempered", "calibrated"] {
             let path = fixture(version, kind, "garlic");
             let summary = Index::verify(&path).unwrap();
             assert_eq!((summary.version, summary.dim), (version, small::DIM));

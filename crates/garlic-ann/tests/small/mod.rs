@@ -41,6 +41,17 @@ pub fn tempered(store: &str, code_bits: &str) -> Index {
     build(Preset::Default, 30, &settings)
 }
 
+/// A larger index of tempered cells that has measured what recall targets take.
+pub fn calibrated() -> Index {
+    let settings = [
+        ("cells", "3"),
+        ("bin_size", "6"),
+        ("axes", "2"),
+        ("store", "f16"),
+    ];
+    build(Preset::Default, 60, &settings)
+}
+
 /// An index of the published method.
 pub fn published() -> Index {
     let settings = [
@@ -59,6 +70,7 @@ pub fn indexes() -> Vec<(&'static str, Index)> {
         ("f32, 8 bits", tempered("f32", "8")),
         ("f16, 4 bits", tempered("f16", "4")),
         ("u8, 8 bits", tempered("u8", "8")),
+        ("calibrated", calibrated()),
     ]
 }
 
