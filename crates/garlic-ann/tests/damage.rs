@@ -18,7 +18,7 @@ fn head_len(bytes: &[u8]) -> usize {
 fn stride() -> usize {
     match std::env::var("GARLIC_SOAK") {
         Ok(value) if value == "1" => 1,
-        _ => 3,
+        _ => 5,
     }
 }
 
