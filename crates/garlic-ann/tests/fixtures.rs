@@ -30,7 +30,7 @@ fn write_missing() {
         ("tempered", small::tempered("u8", "4")),
         ("calibrated", small::calibrated()),
     ] {
-        let path = fixture(FORMAT_VERSION, kind, "garlic");
+        let path = fixture(FORMAT_VERSION, kind, "index");
         if !path.exists() {
             index.save(&path).unwrap();
             let text = serde_json::to_string(&answers(&index)).unwrap();
@@ -46,7 +46,7 @@ fn old_files_are_read_and_answer_as_they_did() {
     }
     for version in SUPPORTED_VERSIONS {
         for kind in ["published", "tempered", "calibrated"] {
-            let path = fixture(version, kind, "garlic");
+            let path = fixture(version, kind, "index");
             let summary = Index::verify(&path).unwrap();
             assert_eq!((summary.version, summary.dim), (version, small::DIM));
             let text = fs::read(fixture(version, kind, "json")).unwrap();

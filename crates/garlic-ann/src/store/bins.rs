@@ -4,7 +4,8 @@ use super::decode::{Meta, product};
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use super::published::edge_limit;
-use super::read::{Reader, Source};
+use super::read::Reader;
+use super::source::Source;
 use crate::cell::sphere::Steps;
 use crate::cell::{Bins, Frame, Grid};
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Fault, inconsistent};
 use super::layout::{Kind, Layout};
-use super::read::{Reader, Source};
+use super::read::Reader;
+use super::source::Source;
 use super::{MAX_META, published, sound, tempered};
 use crate::config::{Config, Model};
 use crate::index::{Body, Calibration, Coverage, Index, Stored};

@@ -15,7 +15,9 @@ mod layout;
 mod map;
 mod published;
 mod read;
+mod section;
 mod sound;
+mod source;
 mod tempered;
 mod verify;
 mod write;
@@ -38,7 +40,7 @@ use atomic::{Disk, Place};
 use encode::Source;
 use error::Fault;
 use layout::{HEADER_LEN, Kind, Layout};
-use read::Mapped;
+use source::Mapped;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
