@@ -1,46 +1,95 @@
-//! Large arrays that a search reads: they begin at a page, in huge pages where the system gives them.
+//! Large arrays that a search reads: ranges of a mapped file, or pages of their own.
 //!
-//! Loads of whole cache lines are a third faster when they do not straddle two lines, and reading here and
-//! there in tens of megabytes is faster when one entry of the page table covers more of them.
+//! Arrays begin at a page, in huge pages where the system gives them. Loads of whole cache lines are a third
+//! faster when they do not straddle two lines, and reading here and there in tens of megabytes is faster when one
+//! entry of the page table covers more of them. Arrays of a mapped file begin where the file has them and cost
+//! nothing until they are read.
+//!
+//! A clone shares the memory: it takes the same time for any length.
+
+use std::sync::Arc;
 
 use bytemuck::Pod;
-use memmap2::MmapMut;
+use memmap2::{Mmap, MmapMut};
 
-/// A read-only array in pages of its own.
+/// Arrays of fewer bytes are left to the allocator: a page each would be a waste.
+const LEAST: usize = 4096;
+
+/// A read-only array.
+#[derive(Clone)]
 pub(crate) struct Buffer<T> {
     storage: Storage<T>,
-    len: usize,
+    /// First byte and end of the array in its pages or its file.
+    from: usize,
+    to: usize,
 }
 
+#[derive(Clone)]
 enum Storage<T> {
-    Pages(MmapMut),
-    /// Where the system gives no pages.
-    Plain(Vec<T>),
+    Pages(Arc<MmapMut>),
+    File(Arc<Mmap>),
+    /// Small, or where the system gives no pages.
+    Plain(Arc<Vec<T>>),
 }
 
 impl<T: Pod> Buffer<T> {
-    /// Copies `values` into pages.
+    /// Copies `values` into pages, unless they are few.
     pub(crate) fn new(values: Vec<T>) -> Self {
-        let bytes: &[u8] = bytemuck::cast_slice(&values);
-        let len = values.len();
-        let storage = match MmapMut::map_anon(bytes.len().max(1)) {
-            Ok(mut pages) => {
-                advise(&pages);
-                pages[..bytes.len()].copy_from_slice(bytes);
-                Storage::Pages(pages)
+        if size_of_val(values.as_slice()) < LEAST {
+            return Self::plain(values);
+        }
+        match Blank::new(values.len()) {
+            Some(mut blank) => {
+                blank.copy_from_slice(&values);
+                blank.freeze()
             }
-            Err(_) => Storage::Plain(values),
-        };
-        Self { storage, len }
+            None => Self::plain(values),
+        }
     }
-}
 
-/// Asks for huge pages; without them everything works as well.
-fn advise(pages: &MmapMut) {
-    #[cfg(target_os = "linux")]
-    let _ = pages.advise(memmap2::Advice::HugePage);
-    #[cfg(not(target_os = "linux"))]
-    let _ = pages;
+    /// The first `len` values of `values`, without a copy beside the pages they are put into; zeros where there are
+    /// fewer.
+    pub(crate) fn collect(len: usize, values: impl Iterator<Item = T>) -> Self {
+        match Blank::new(len) {
+            Some(mut blank) => {
+                for (place, value) in blank.iter_mut().zip(values) {
+                    *place = value;
+                }
+                blank.freeze()
+            }
+            // No memory: the allocator knows what to do.
+            None => Self::plain(values.take(len).collect()),
+        }
+    }
+
+    /// `len` values from byte `offset` on of a mapped file, which must not be changed while it is mapped; `None` when
+    /// they are not inside it or begin where no value may.
+    pub(crate) fn mapped(file: &Arc<Mmap>, offset: usize, len: usize) -> Option<Self> {
+        let to = offset.checked_add(len.checked_mul(size_of::<T>())?)?;
+        let bytes = file.get(offset..to)?;
+        bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
+        Some(Self {
+            storage: Storage::File(file.clone()),
+            from: offset,
+            to,
+        })
+    }
+
+    /// Bytes that lie in a mapped file and not in memory of their own.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        match self.storage {
+            Storage::File(_) => (self.to - self.from) as u64,
+            Storage::Pages(_) | Storage::Plain(_) => 0,
+        }
+    }
+
+    fn plain(values: Vec<T>) -> Self {
+        Self {
+            from: 0,
+            to: size_of_val(values.as_slice()),
+            storage: Storage::Plain(Arc::new(values)),
+        }
+    }
 }
 
 impl<T: Pod> std::ops::Deref for Buffer<T> {
@@ -48,10 +97,13 @@ impl<T: Pod> std::ops::Deref for Buffer<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        match &self.storage {
-            Storage::Pages(pages) => bytemuck::cast_slice(&pages[..self.len * size_of::<T>()]),
-            Storage::Plain(values) => values,
-        }
+        let bytes: &[u8] = match &self.storage {
+            Storage::Pages(pages) => pages,
+            Storage::File(file) => file,
+            Storage::Plain(values) => return values,
+        };
+        // Length and alignment were right when the buffer was made, and neither changes.
+        bytemuck::cast_slice(&bytes[self.from..self.to])
     }
 }
 
@@ -61,9 +113,9 @@ impl<T: Pod> From<Vec<T>> for Buffer<T> {
     }
 }
 
-impl<T: Pod> Clone for Buffer<T> {
-    fn clone(&self) -> Self {
-        Self::new(self.to_vec())
+impl<T: Pod> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::plain(Vec::new())
     }
 }
 
@@ -75,12 +127,86 @@ impl<T: Pod + PartialEq> PartialEq for Buffer<T> {
 
 impl<T> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer of {}", self.len)
+        write!(f, "Buffer of {}", (self.to - self.from) / size_of::<T>())
     }
+}
+
+/// An array that is being filled: zeros at first.
+pub(crate) struct Blank<T> {
+    storage: Filling<T>,
+    len: usize,
+}
+
+enum Filling<T> {
+    Pages(MmapMut),
+    Plain(Vec<T>),
+}
+
+impl<T: Pod> Blank<T> {
+    /// `len` zeros, unless there is no memory for them.
+    pub(crate) fn new(len: usize) -> Option<Self> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        if bytes >= LEAST
+            && let Ok(pages) = MmapMut::map_anon(bytes)
+        {
+            advise(&pages);
+            let storage = Filling::Pages(pages);
+            return Some(Self { storage, len });
+        }
+        let mut values = Vec::new();
+        values.try_reserve_exact(len).ok()?;
+        values.resize(len, T::zeroed());
+        let storage = Filling::Plain(values);
+        Some(Self { storage, len })
+    }
+
+    /// The array, from now on as it is.
+    pub(crate) fn freeze(self) -> Buffer<T> {
+        match self.storage {
+            Filling::Pages(pages) => Buffer {
+                storage: Storage::Pages(Arc::new(pages)),
+                from: 0,
+                to: self.len * size_of::<T>(),
+            },
+            Filling::Plain(values) => Buffer::plain(values),
+        }
+    }
+}
+
+impl<T: Pod> std::ops::Deref for Blank<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.storage {
+            Filling::Pages(pages) => bytemuck::cast_slice(&pages[..self.len * size_of::<T>()]),
+            Filling::Plain(values) => values,
+        }
+    }
+}
+
+impl<T: Pod> std::ops::DerefMut for Blank<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.storage {
+            Filling::Pages(pages) => {
+                bytemuck::cast_slice_mut(&mut pages[..self.len * size_of::<T>()])
+            }
+            Filling::Plain(values) => values,
+        }
+    }
+}
+
+/// Asks for huge pages; without them everything works as well.
+fn advise(pages: &MmapMut) {
+    #[cfg(target_os = "linux")]
+    let _ = pages.advise(memmap2::Advice::HugePage);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pages;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -89,11 +215,55 @@ mod tests {
             let values: Vec<u16> = (0..len).map(|i| i as u16).collect();
             let buffer = Buffer::new(values.clone());
             assert_eq!(*buffer, *values);
-            assert_eq!(buffer.clone(), buffer);
+            assert_eq!(
+                Buffer::collect(len, values.iter().copied().chain([7])),
+                buffer
+            );
+            let clone = buffer.clone();
+            assert_eq!(clone.as_ptr(), buffer.as_ptr(), "a clone shares the memory");
             assert!(
-                buffer.as_ptr().addr().is_multiple_of(64),
+                2 * len < LEAST || buffer.as_ptr().addr().is_multiple_of(64),
                 "aligned for SIMD"
             );
         }
+    }
+
+    #[test]
+    fn ranges_of_a_file_are_checked_for_place_and_alignment() {
+        let mut file = tempfile::tempfile().unwrap();
+        let words: Vec<u32> = (0..3000).collect();
+        file.write_all(bytemuck::cast_slice(&words)).unwrap();
+        let map = Arc::new(crate::store::map_file(&file).unwrap());
+        let buffer = Buffer::<u32>::mapped(&map, 400, 50).unwrap();
+        assert_eq!(*buffer, words[100..150]);
+        assert_eq!(buffer.mapped_bytes(), 200);
+        assert_eq!(buffer, Buffer::new(words[100..150].to_vec()));
+        assert!(
+            Buffer::<u32>::mapped(&map, 12_000, 0)
+                .unwrap()
+                .clone()
+                .is_empty()
+        );
+        for (offset, len) in [
+            (401, 50),
+            (12_000, 1),
+            (11_996, 2),
+            (0, 3001),
+            (4, usize::MAX / 2),
+            (usize::MAX, 1),
+            (usize::MAX - 3, 1),
+        ] {
+            assert!(Buffer::<u32>::mapped(&map, offset, len).is_none());
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_of_anything_is_refused() {
+        assert!(Blank::<u64>::new(usize::MAX).is_none());
+        assert!(Blank::<u64>::new(usize::MAX / 8).is_none());
+        let mut blank = Blank::<u64>::new(1000).unwrap();
+        assert!(blank.iter().all(|v| *v == 0));
+        blank[999] = 5;
+        assert_eq!(blank.freeze()[999], 5);
     }
 }

@@ -280,3 +280,46 @@ fn short_codes_and_given_cells_answer_like_brute_force() {
     };
     run(3, operations() / 2, config, false);
 }
+
+/// The last point can go, and others can come again; files of an index without points are opened, too.
+#[test]
+fn an_index_can_be_emptied() {
+    let mut index = start(&small("f32"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let ids = index.ids();
+    assert_eq!(index.remove(&ids).unwrap(), 600);
+    assert_eq!(index.remove(&ids).unwrap(), 0);
+    for round in 0..3 {
+        assert!(index.is_empty() && index.ids().is_empty());
+        let query = [100.0; DIM];
+        let search = Search::new(3);
+        assert!(index.search(&query, &search).unwrap().hits.is_empty());
+        let exact = index.search(&query, &search.clone().exact(true)).unwrap();
+        assert!(exact.hits.is_empty());
+        assert!(
+            index
+                .range(&query, &Range::new(1e9))
+                .unwrap()
+                .hits
+                .is_empty()
+        );
+        let filtered = search.clone().filter(Filter::ids(vec![5]));
+        assert!(index.search(&query, &filtered).unwrap().hits.is_empty());
+        match round {
+            0 => index.compact().unwrap(),
+            1 => {
+                index.save(&path).unwrap();
+                Index::verify(&path).unwrap();
+                index = Index::open(&path).unwrap();
+            }
+            _ => index = Index::load(&path).unwrap(),
+        }
+    }
+    let rows = [[3.0; DIM], [250.0; DIM], [100.0; DIM]].concat();
+    let rows = Rows::new(&rows, DIM).unwrap();
+    index.add(rows, &[7, 9, 8]).unwrap();
+    let answer = index.search(&[101.0; DIM], &Search::new(5)).unwrap();
+    let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
+    assert_eq!(ids, [8, 7, 9]);
+}

@@ -181,7 +181,7 @@ fn damage_is_named_with_the_path() {
     bytes[at] ^= 4;
     fs::write(&path, &bytes).unwrap();
     for error in [
-        Index::open(&path).unwrap_err(),
+        Index::load(&path).unwrap_err(),
         Index::verify(&path).unwrap_err(),
     ] {
         let message = error.to_string();
@@ -247,6 +247,7 @@ fn paths_that_are_no_file_are_errors() {
         for error in [
             index.save(path).unwrap_err(),
             Index::open(path).map(|_| ()).unwrap_err(),
+            Index::load(path).map(|_| ()).unwrap_err(),
             Index::verify(path).map(|_| ()).unwrap_err(),
         ] {
             match error {

@@ -6,11 +6,15 @@
 //!
 //! Bins, codes, vectors and identifiers of a cell lie in one order: cell, bin, row.
 
+mod access;
+
+pub(crate) use access::Order;
+
 use garlic_linalg::{Matrix, Rows};
 use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
-use super::part::{self, Part, Projected, Scales, code_width};
+use super::part::{Part, Projected, Scales, code_width};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -27,8 +31,9 @@ pub(crate) const fn zero_code(bits: CodeBits) -> i32 {
     }
 }
 
-/// Where a bin's points lie.
+/// Where a bin's points lie; as a file keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Bin {
     /// Position of the first point.
     pub(crate) first: u32,
@@ -43,26 +48,29 @@ pub(crate) struct Learned {
     /// Coordinates of a code: the rank of the model, filled up to whole groups.
     pub(crate) width: usize,
     /// Of every cell, the inner products of its axes with its mean; `rank` values.
-    pub(crate) origins: Vec<f32>,
+    pub(crate) origins: Buffer<f32>,
     /// Of every cell, the steps of bin codes and of point codes; `width` values each.
-    pub(crate) bin_steps: Vec<f32>,
-    pub(crate) steps: Vec<f32>,
+    pub(crate) bin_steps: Buffer<f32>,
+    pub(crate) steps: Buffer<f32>,
     /// First bin of each cell, and the number of bins.
-    pub(crate) cell_bins: Vec<u32>,
+    pub(crate) cell_bins: Buffer<u32>,
     /// Codes of the bin centres; every cell begins with a new block.
     pub(crate) bin_blocks: Buffer<u8>,
     /// First block of bin codes of each cell, and the number of blocks.
-    pub(crate) bin_block_of: Vec<u32>,
+    pub(crate) bin_block_of: Buffer<u32>,
     /// Where the bins' points lie; one more than there are bins.
-    pub(crate) bins: Vec<Bin>,
+    pub(crate) bins: Buffer<Bin>,
     /// Codes of the points; every bin begins with a new block.
     pub(crate) blocks: Buffer<u8>,
     /// What bins can be skipped by.
-    pub(crate) bounds: Vec<Bounds>,
+    pub(crate) bounds: Buffer<Bounds>,
+    /// Whether cells and bins are in order, once that is known.
+    pub(crate) order: Order,
 }
 
 /// What a bin and its points can be skipped by without losing a neighbour; rounding is allowed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
 pub(crate) struct Bounds {
     /// Largest distance of a point from the bin's coded centre, within the frame.
     pub(crate) radius: f32,
@@ -130,46 +138,48 @@ impl Learned {
                 Ok((scales, part, order))
             })
             .collect::<Result<_>>()?;
+        let bin_bytes = code_block_bytes(BIN_BITS, width);
         let (mut bin_blocks, mut blocks) = (Vec::new(), Vec::new());
-        let mut learned = Self {
-            bits,
-            width,
-            origins: Vec::new(),
-            bin_steps: Vec::new(),
-            steps: Vec::new(),
-            cell_bins: vec![0],
-            bin_blocks: Vec::new().into(),
-            bin_block_of: vec![0],
-            bins: Vec::new(),
-            blocks: Vec::new().into(),
-            bounds: Vec::new(),
-        };
+        let (mut origins, mut bin_steps, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut cell_bins, mut bin_block_of) = (vec![0], vec![0]);
+        let (mut bins, mut bounds) = (Vec::new(), Vec::new());
         let mut order = Vec::with_capacity(points.len());
         let mut block = 0;
         for (scales, part, rows) in parts {
             let mut first = order.len() as u32;
             for size in &part.sizes {
-                learned.bins.push(Bin { first, block });
+                bins.push(Bin { first, block });
                 first += size;
                 block += size.div_ceil(CODE_LANES as u32);
             }
             order.extend(rows);
-            learned.origins.extend(scales.origin);
-            learned.bin_steps.extend(scales.bin_steps);
-            learned.steps.extend(scales.steps);
+            origins.extend(scales.origin);
+            bin_steps.extend(scales.bin_steps);
+            steps.extend(scales.steps);
             bin_blocks.extend(part.bin_blocks);
             blocks.extend(part.blocks);
-            learned.bounds.extend(part.bounds);
-            learned.cell_bins.push(learned.bins.len() as u32);
-            let blocks_so_far = bin_blocks.len() / learned.bin_block_bytes();
-            learned.bin_block_of.push(blocks_so_far as u32);
+            bounds.extend(part.bounds);
+            cell_bins.push(bins.len() as u32);
+            bin_block_of.push((bin_blocks.len() / bin_bytes) as u32);
         }
-        learned.bins.push(Bin {
+        bins.push(Bin {
             first: order.len() as u32,
             block,
         });
-        learned.bin_blocks = bin_blocks.into();
-        learned.blocks = blocks.into();
+        let learned = Self {
+            bits,
+            width,
+            origins: origins.into(),
+            bin_steps: bin_steps.into(),
+            steps: steps.into(),
+            cell_bins: cell_bins.into(),
+            bin_blocks: bin_blocks.into(),
+            bin_block_of: bin_block_of.into(),
+            bins: bins.into(),
+            blocks: blocks.into(),
+            bounds: bounds.into(),
+            order: Order::default(),
+        };
         Ok((learned, order))
     }
 
@@ -183,46 +193,5 @@ impl Learned {
             .filter(|norm| norm.is_finite())
             .fold((0u64, 0.0), |(count, sum), norm| (count + 1, sum + norm));
         sum / count.max(1) as f64
-    }
-
-    /// Bytes of a block of points.
-    pub(crate) fn block_bytes(&self) -> usize {
-        code_block_bytes(self.bits, self.width)
-    }
-
-    /// Bytes of a block of bins.
-    pub(crate) fn bin_block_bytes(&self) -> usize {
-        code_block_bytes(BIN_BITS, self.width)
-    }
-
-    /// Bins of a cell.
-    pub(crate) fn bins_of(&self, cell: usize) -> std::ops::Range<usize> {
-        self.cell_bins[cell] as usize..self.cell_bins[cell + 1] as usize
-    }
-
-    /// Centres of a cell's bins as their codes have them, `rank` values each, appended to `out`.
-    pub(crate) fn decode_centres(&self, cell: usize, rank: usize, out: &mut Vec<f32>) {
-        let steps = &self.bin_steps[cell * self.width..][..rank];
-        let count = self.bins_of(cell).len();
-        part::decode_centres(self.bin_codes(cell), steps, self.width, count, out);
-    }
-
-    /// Codes of a cell's bins.
-    pub(crate) fn bin_codes(&self, cell: usize) -> &[u8] {
-        let bytes = self.bin_block_bytes();
-        &self.bin_blocks
-            [self.bin_block_of[cell] as usize * bytes..self.bin_block_of[cell + 1] as usize * bytes]
-    }
-
-    /// Positions of a bin's points.
-    pub(crate) fn positions(&self, bin: usize) -> std::ops::Range<usize> {
-        self.bins[bin].first as usize..self.bins[bin + 1].first as usize
-    }
-
-    /// Codes of a bin's points.
-    pub(crate) fn codes(&self, bin: usize) -> &[u8] {
-        let bytes = self.block_bytes();
-        &self.blocks
-            [self.bins[bin].block as usize * bytes..self.bins[bin + 1].block as usize * bytes]
     }
 }

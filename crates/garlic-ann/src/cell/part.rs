@@ -381,12 +381,11 @@ pub(crate) fn decode_centres(
     count: usize,
     out: &mut Vec<f32>,
 ) {
-    let bytes = code_block_bytes(BIN_BITS, width);
-    for bin in 0..count {
-        let block = &blocks[bin / CODE_LANES * bytes..][..bytes];
-        let lane = bin % CODE_LANES;
+    let blocks = blocks.chunks_exact(code_block_bytes(BIN_BITS, width));
+    let lanes = blocks.flat_map(|block| (0..CODE_LANES).map(move |lane| (block, lane)));
+    for (block, lane) in lanes.take(count) {
         out.extend(steps.iter().enumerate().map(|(j, s)| {
-            let code = i32::from(block[j / 4 * 32 + lane * 4 + j % 4]);
+            let code = i32::from(block[j / 4 * ROW + lane * LANE + j % 4]);
             (code - zero_code(BIN_BITS)) as f32 * s
         }));
     }

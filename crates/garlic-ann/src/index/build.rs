@@ -12,6 +12,7 @@ use super::overlay::check_ids;
 use super::published::{Coverage, Published};
 use super::stored::{Stored, StoredType};
 use super::{Body, Index, Ledger, Progress, Stage, tempered};
+use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::cell;
 use crate::config::{Config, Model, Preset, Store};
@@ -324,11 +325,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Identifiers of rows.
-    fn ids_of(&self, rows: Vec<u32>) -> Vec<u64> {
-        match &self.ids {
-            Some(ids) => rows.into_iter().map(|row| ids[row as usize]).collect(),
-            None => rows.into_iter().map(u64::from).collect(),
-        }
+    fn ids_of(&self, rows: Vec<u32>) -> Buffer<u64> {
+        let rows = rows.into_iter();
+        let ids: Vec<u64> = match &self.ids {
+            Some(ids) => rows.map(|row| ids[row as usize]).collect(),
+            None => rows.map(u64::from).collect(),
+        };
+        ids.into()
     }
 
     fn tell(&self, stage: Stage, done: usize, total: usize, epoch: Option<&train::Epoch>) {

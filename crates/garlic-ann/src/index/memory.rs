@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Body, Index};
+use crate::buffer::Buffer;
 
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,8 +69,7 @@ impl Index {
                     + bytes(&learned.bounds)
                     + bytes(&learned.cell_bins)
                     + bytes(&learned.bin_block_of)
-                    + bytes(&body.centres)
-                    + bytes(&body.bin_cell);
+                    + body.derived_bytes();
                 memory.codes = bytes(&learned.blocks);
             }
         }
@@ -83,5 +83,23 @@ impl Index {
             + memory.rotation
             + memory.changes;
         memory
+    }
+
+    /// Bytes of [`Index::memory`] that lie in a mapped file: in memory only as far as they have been read, and given
+    /// back when memory is short.
+    pub fn mapped_bytes(&self) -> u64 {
+        let mut sum = self.vectors.mapped_bytes() + self.ids.mapped_bytes();
+        if let Body::Tempered(body) = &self.body {
+            let (model, learned) = (&body.model, &body.learned);
+            sum += [&model.means, &model.axes, &model.variances, &model.residual]
+                .into_iter()
+                .chain([&learned.origins, &learned.bin_steps, &learned.steps])
+                .map(Buffer::mapped_bytes)
+                .sum::<u64>();
+            sum += learned.cell_bins.mapped_bytes() + learned.bin_block_of.mapped_bytes();
+            sum += learned.bins.mapped_bytes() + learned.bounds.mapped_bytes();
+            sum += learned.bin_blocks.mapped_bytes() + learned.blocks.mapped_bytes();
+        }
+        sum
     }
 }

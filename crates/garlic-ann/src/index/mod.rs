@@ -25,6 +25,7 @@ pub(crate) use workers::Workers;
 
 use std::sync::{Arc, OnceLock};
 
+use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::metric::Embedding;
 use crate::search::ScratchPool;
@@ -42,7 +43,7 @@ pub struct Index {
     /// Original vectors in cell order: a row's place here is its *position*.
     pub(crate) vectors: Stored,
     /// Identifier of each position.
-    pub(crate) ids: Vec<u64>,
+    pub(crate) ids: Buffer<u64>,
     /// What has changed since all this was laid out.
     pub(crate) overlay: Overlay,
     pub(crate) ledger: Ledger,
@@ -90,7 +91,7 @@ impl Index {
         space: Space,
         body: Body,
         vectors: Stored,
-        ids: Vec<u64>,
+        ids: Buffer<u64>,
         ledger: Ledger,
     ) -> Self {
         Self {

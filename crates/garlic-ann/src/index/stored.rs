@@ -27,20 +27,18 @@ pub(crate) enum Prepared<'a> {
 impl Stored {
     /// The rows `order` of `vectors`, in that order.
     pub(crate) fn gather(vectors: Rows<'_>, order: &[u32], element: StoredType) -> Self {
+        let len = order.len() * vectors.dim();
         let values = || {
             order
                 .iter()
                 .flat_map(|row| vectors.row(*row as usize).iter().copied())
         };
         match element {
-            StoredType::F32 => Self::F32(values().collect::<Vec<_>>().into()),
-            StoredType::F16 => Self::F16(
-                values()
-                    .map(garlic_simd::f32_to_f16)
-                    .collect::<Vec<_>>()
-                    .into(),
-            ),
-            StoredType::U8 => Self::U8(values().map(|v| v as u8).collect::<Vec<_>>().into()),
+            StoredType::F32 => Self::F32(Buffer::collect(len, values())),
+            StoredType::F16 => {
+                Self::F16(Buffer::collect(len, values().map(garlic_simd::f32_to_f16)))
+            }
+            StoredType::U8 => Self::U8(Buffer::collect(len, values().map(|v| v as u8))),
         }
     }
 
@@ -90,48 +88,57 @@ impl Stored {
         Prepared::Float(query)
     }
 
-    /// Squared distance between a query and the vector at `position`.
-    #[inline]
-    pub(crate) fn distance(&self, query: &Prepared<'_>, position: usize) -> f32 {
-        match (self, query) {
-            (Self::U8(data), Prepared::Bytes(q)) => {
-                let d = q.len();
-                garlic_simd::l2_squared_u8_u8(q, &data[position * d..][..d]) as f32
-            }
-            (Self::F32(data), Prepared::Float(q)) => {
-                let d = q.len();
-                garlic_simd::l2_squared(q, &data[position * d..][..d])
-            }
-            (Self::F16(data), Prepared::Float(q)) => {
-                let d = q.len();
-                garlic_simd::l2_squared_f16(q, &data[position * d..][..d])
-            }
-            (Self::U8(data), Prepared::Float(q)) => {
-                let d = q.len();
-                garlic_simd::l2_squared_u8(q, &data[position * d..][..d])
-            }
-            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+    /// Bytes that lie in a mapped file.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        match self {
+            Self::F32(data) => data.mapped_bytes(),
+            Self::F16(data) => data.mapped_bytes(),
+            Self::U8(data) => data.mapped_bytes(),
         }
     }
 
-    /// Puts the vector at `position` into `out`.
-    pub(crate) fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) {
+    /// Squared distance between a query and the vector at `position`; infinite where there is no vector, or none
+    /// made of numbers.
+    #[inline]
+    pub(crate) fn distance(&self, query: &Prepared<'_>, position: usize) -> f32 {
+        let squared = match (self, query) {
+            (Self::U8(data), Prepared::Bytes(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_u8_u8(q, v) as f32)
+            }
+            (Self::F32(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared(q, v))
+            }
+            (Self::F16(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_f16(q, v))
+            }
+            (Self::U8(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_u8(q, v))
+            }
+            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+        };
+        // Not a number is not the smaller one of two.
+        squared.map_or(f32::INFINITY, |squared| squared.min(f32::INFINITY))
+    }
+
+    /// Puts the vector at `position` into `out`, or zeros where there is none; tells whether there is one.
+    pub(crate) fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) -> bool {
+        out.clear();
         out.resize(dim, 0.0);
-        let range = position * dim..(position + 1) * dim;
-        match self {
-            Self::F32(data) => out.copy_from_slice(&data[range]),
-            Self::F16(data) => garlic_simd::widen_f16(&data[range], out),
-            Self::U8(data) => garlic_simd::widen_u8(&data[range], out),
-        }
+        let found = match self {
+            Self::F32(data) => row(data, dim, position).map(|v| out.copy_from_slice(v)),
+            Self::F16(data) => row(data, dim, position).map(|v| garlic_simd::widen_f16(v, out)),
+            Self::U8(data) => row(data, dim, position).map(|v| garlic_simd::widen_u8(v, out)),
+        };
+        found.is_some()
     }
 
     /// Asks the memory for the vector at `position`.
     #[inline]
     pub(crate) fn prefetch(&self, dim: usize, position: usize) {
         match self {
-            Self::F32(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
-            Self::F16(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
-            Self::U8(data) => garlic_simd::prefetch(&data[position * dim..][..dim]),
+            Self::F32(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
+            Self::F16(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
+            Self::U8(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
         }
     }
 }
@@ -154,11 +161,13 @@ impl StoredRows {
 
     /// Appends the vector at `position` of `source`, which has the same type.
     pub(crate) fn push(&mut self, source: &Stored, dim: usize, position: usize) {
-        let range = position * dim..(position + 1) * dim;
+        fn extend<T: Copy>(rows: &mut Vec<T>, data: &[T], dim: usize, position: usize) {
+            rows.extend_from_slice(row(data, dim, position).unwrap_or_default());
+        }
         match (self, source) {
-            (Self::F32(rows), Stored::F32(data)) => rows.extend_from_slice(&data[range]),
-            (Self::F16(rows), Stored::F16(data)) => rows.extend_from_slice(&data[range]),
-            (Self::U8(rows), Stored::U8(data)) => rows.extend_from_slice(&data[range]),
+            (Self::F32(rows), Stored::F32(data)) => extend(rows, data, dim, position),
+            (Self::F16(rows), Stored::F16(data)) => extend(rows, data, dim, position),
+            (Self::U8(rows), Stored::U8(data)) => extend(rows, data, dim, position),
             _ => unreachable!("an index has vectors of one type"),
         }
     }
@@ -172,6 +181,13 @@ impl From<StoredRows> for Stored {
             StoredRows::U8(rows) => Self::U8(rows.into()),
         }
     }
+}
+
+/// The row at `position`, if there is one.
+#[inline]
+fn row<T>(data: &[T], dim: usize, position: usize) -> Option<&[T]> {
+    let from = position.checked_mul(dim)?;
+    data.get(from..from.checked_add(dim)?)
 }
 
 /// The type of a stored coordinate.

@@ -1,5 +1,7 @@
 //! What the default preset keeps of its cells, and how it is made from the vectors.
 
+use std::sync::{Arc, OnceLock};
+
 use garlic_linalg::{Rows, permutation};
 use garlic_simd::CodeBits;
 use rayon::prelude::*;
@@ -16,17 +18,31 @@ use crate::space::Space;
 use crate::train::streams;
 
 /// Tempered cells with learned bins and codes.
+///
+/// Cheap to clone: all large arrays are shared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fast {
     pub(crate) model: Tempered,
     pub(crate) learned: Learned,
     pub(crate) calibration: Calibration,
-    /// Cell of every bin; derived.
-    pub(crate) bin_cell: Vec<u32>,
-    /// Centres of all bins, `rank` values each; derived.
-    pub(crate) centres: Buffer<f32>,
     /// The rotation of the space; a copy in pages of its own.
     pub(crate) rotation: Buffer<f32>,
+    derived: Arc<Derived>,
+}
+
+/// What follows from the rest and is made when it is first asked for.
+#[derive(Debug, Default)]
+struct Derived {
+    /// Cell of every bin.
+    bin_cell: OnceLock<Buffer<u32>>,
+    /// Centres of all bins, `rank` values each.
+    centres: OnceLock<Buffer<f32>>,
+}
+
+impl PartialEq for Derived {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Fast {
@@ -36,25 +52,49 @@ impl Fast {
         learned: Learned,
         calibration: Calibration,
     ) -> Self {
-        let bin_cell = (0..model.len())
-            .flat_map(|cell| learned.bins_of(cell).map(move |_| cell as u32))
-            .collect();
-        let mut centres = Vec::new();
-        for cell in 0..model.len() {
-            learned.decode_centres(cell, model.rank(), &mut centres);
-        }
+        let rotation = space.rotation.as_ref();
         Self {
-            centres: centres.into(),
             model,
             learned,
             calibration,
-            bin_cell,
-            rotation: space
-                .rotation
-                .as_ref()
+            rotation: rotation
                 .map_or_else(Vec::new, |r| r.as_slice().to_vec())
                 .into(),
+            derived: Arc::default(),
         }
+    }
+
+    /// Cell of every bin.
+    #[inline]
+    pub(crate) fn bin_cell(&self) -> &[u32] {
+        self.derived.bin_cell.get_or_init(|| {
+            let mut cells = vec![0; self.bins()];
+            for cell in 0..self.model.len() {
+                // Cells that are not in order have no bins, so this is one pass.
+                cells[self.learned.bins_of(cell)].fill(cell as u32);
+            }
+            cells.into()
+        })
+    }
+
+    /// Centres of all bins, `rank` values each.
+    #[inline]
+    pub(crate) fn centres(&self) -> &[f32] {
+        self.derived.centres.get_or_init(|| {
+            let rank = self.model.rank();
+            let mut centres = Vec::new();
+            for cell in 0..self.model.len() {
+                self.learned.decode_centres(cell, rank, &mut centres);
+            }
+            centres.into()
+        })
+    }
+
+    /// Bytes of what has been derived so far.
+    pub(super) fn derived_bytes(&self) -> u64 {
+        let cells = self.derived.bin_cell.get().map_or(0, |v| size_of_val(&**v));
+        let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
+        (cells + centres) as u64
     }
 
     /// The cells.
@@ -69,18 +109,14 @@ impl Fast {
 
     /// Number of bins.
     pub fn bins(&self) -> usize {
-        self.bin_cell.len()
-    }
-
-    /// Centres of all bins, `rank` values each.
-    pub(crate) fn centres(&self) -> &[f32] {
-        &self.centres
+        self.learned.bounds.len()
     }
 
     /// Number of points of a cell.
     pub fn cell_len(&self, cell: usize) -> usize {
         let bins = self.learned.bins_of(cell);
-        (self.learned.bins[bins.end].first - self.learned.bins[bins.start].first) as usize
+        let first = |bin: usize| self.learned.bins.get(bin).map_or(0, |bin| bin.first);
+        first(bins.end).saturating_sub(first(bins.start)) as usize
     }
 
     /// The cell of a position.
@@ -89,7 +125,8 @@ impl Fast {
             .learned
             .bins
             .partition_point(|bin| bin.first as usize <= position);
-        self.bin_cell[bin.saturating_sub(1)] as usize
+        let cell = self.bin_cell().get(bin.saturating_sub(1));
+        cell.map_or(0, |cell| *cell as usize)
     }
 
     /// Bits of a coordinate in a code.

@@ -38,7 +38,9 @@ impl Index {
                     point.read(self.space.dim(), out);
                 }
             }
-            None => self.vectors.read(self.space.dim(), position as usize, out),
+            None => {
+                self.vectors.read(self.space.dim(), position as usize, out);
+            }
         }
     }
 

@@ -32,9 +32,9 @@ pub struct Tempered {
     /// `rank` axes of every cell, one a row.
     pub(crate) axes: Buffer<f32>,
     /// Variance along every axis.
-    pub(crate) variances: Vec<f32>,
+    pub(crate) variances: Buffer<f32>,
     /// Variance in a direction orthogonal to the axes, per cell.
-    pub(crate) residual: Vec<f32>,
+    pub(crate) residual: Buffer<f32>,
 }
 
 impl Tempered {
@@ -124,8 +124,8 @@ impl Tempered {
             rank,
             means: means.into(),
             axes: axes.into(),
-            variances,
-            residual,
+            variances: variances.into(),
+            residual: residual.into(),
         })
     }
 

@@ -229,14 +229,7 @@ impl View<'_> {
                 offset: scales.offset,
             };
             let found = &mut scratch.found;
-            garlic_simd::scan_codes(
-                learned.bits,
-                bin.codes,
-                &code_query,
-                limit,
-                bin.first,
-                found,
-            );
+            bin.scan(learned.bits, &code_query, limit, found);
             work.codes += bin.len as u64;
         }
         work.code_madds = work.codes * rank as u64;

@@ -227,11 +227,13 @@ impl View<'_> {
             scale: bins.scale,
             offset: bins.offset,
         };
-        let (codes, first) = match self.run(at) {
-            Some((run, first)) => (&*run.bin_blocks, first),
-            None => (learned.bin_codes(at), learned.bins_of(at).start as u32),
-        };
-        garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, &mut scratch.bins);
+        match self.run(at) {
+            Some((run, first)) => {
+                let (codes, found) = (&*run.bin_blocks, &mut scratch.bins);
+                garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, found);
+            }
+            None => learned.scan_bins(at, &query, limit, &mut scratch.bins),
+        }
     }
 
     /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
@@ -272,12 +274,11 @@ impl View<'_> {
                 offset: probes[number].offset,
             };
             let before = found.len();
-            garlic_simd::scan_codes(learned.bits, bin.codes, &query, limit, bin.first, found);
+            bin.scan(learned.bits, &query, limit, found);
             work.codes += bin.len as u64;
             if !all {
                 if let Some((joined, _)) = self.joined(bin.cell, at) {
-                    let (codes, first) = (joined.codes, joined.first);
-                    garlic_simd::scan_codes(learned.bits, codes, &query, limit, first, found);
+                    joined.scan(learned.bits, &query, limit, found);
                     work.codes += joined.len as u64;
                 }
                 self.keep_admitted(before, found);

@@ -1,12 +1,11 @@
 //! The section BINS: grids, occupied bins, offsets and members of all cells.
 
-use std::io::Read;
-
 use super::decode::{Meta, product};
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use super::published::edge_limit;
 use super::read::Reader;
+use super::source::Source;
 use crate::cell::sphere::Steps;
 use crate::cell::{Bins, Frame, Grid};
 
@@ -23,7 +22,7 @@ struct Arrays {
 }
 
 /// Reads the bins of every cell and checks that together they hold every point.
-pub(super) fn read_bins<R: Read>(
+pub(super) fn read_bins<R: Source>(
     reader: &mut Reader<R>,
     meta: &Meta,
     frames: &[Frame],
@@ -95,7 +94,7 @@ pub(super) fn read_bins<R: Read>(
     }
 }
 
-fn read_arrays<R: Read>(reader: &mut Reader<R>, expected: u64) -> Result<Arrays, Fault> {
+fn read_arrays<R: Source>(reader: &mut Reader<R>, expected: u64) -> Result<Arrays, Fault> {
     reader.section(Kind::Bins, |section| {
         let mut header = [0_u64; 4];
         for word in &mut header {

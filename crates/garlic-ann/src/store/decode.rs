@@ -1,9 +1,9 @@
 //! From the bytes of the sections to an index that a search can trust.
 //!
 //! Arrays are read as they come; what they mean is checked once the section's checksum is known to be right.
-//! Whatever passes here must not make a search panic.
+//! Whatever passes here must not make a search panic. Of a mapped file only the shapes of the large arrays are
+//! known: a search takes them as they are and makes do with any content.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use garlic_linalg::Matrix;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Fault, inconsistent};
 use super::layout::{Kind, Layout};
 use super::read::Reader;
+use super::source::Source;
 use super::{MAX_META, published, sound, tempered};
 use crate::config::{Config, Model};
 use crate::index::{Body, Calibration, Coverage, Index, Ledger, Stored};
@@ -94,7 +95,7 @@ impl BodyMeta {
 }
 
 /// Reads a whole index of `file_len` bytes.
-pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layout), Fault> {
+pub(super) fn read_index(inner: impl Source, file_len: u64) -> Result<(Index, Layout), Fault> {
     let mut reader = Reader::open(inner, file_len)?;
     let meta = read_meta(&mut reader)?;
     let embedding = Embedding::restore(meta.config.metric, meta.longest, meta.dim)
@@ -112,16 +113,12 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
         }
     };
     let vectors = read_vectors(&mut reader, &meta)?;
-    let ids = reader.section(Kind::Ids, |section| {
+    let ids = reader.large_section(Kind::Ids, |section| {
         section.expect(product(&[meta.points, 8]))?;
-        section.words::<u64>(meta.points)
+        section.buffer::<u64>(meta.points)
     })?;
-    if let Some(at) = ids.iter().position(|id| *id >= 1 << 63) {
-        let message = format!(
-            "the identifier {} at position {at} is not below 2^63",
-            ids[at]
-        );
-        return Err(inconsistent(Kind::Ids, message));
+    if !reader.stays() {
+        check_ids(&ids)?;
     }
     let index = Index::new(
         meta.config,
@@ -135,7 +132,20 @@ pub(super) fn read_index(inner: impl Read, file_len: u64) -> Result<(Index, Layo
     Ok((index, reader.layout().clone()))
 }
 
-fn read_meta<R: Read>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
+fn check_ids(ids: &[u64]) -> Result<(), Fault> {
+    match ids.iter().position(|id| *id >= 1 << 63) {
+        Some(at) => Err(inconsistent(
+            Kind::Ids,
+            format!(
+                "the identifier {} at position {at} is not below 2^63",
+                ids[at]
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn read_meta<R: Source>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
     let wrong = |message: String| inconsistent(Kind::Meta, message);
     let json = reader.section(Kind::Meta, |section| {
         if section.left() > MAX_META {
@@ -147,7 +157,9 @@ fn read_meta<R: Read>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
         section.words::<u8>(section.left())
     })?;
     let meta: Meta = serde_json::from_slice(&json).map_err(|error| wrong(error.to_string()))?;
-    if meta.dim == 0 || meta.points == 0 || meta.cells == 0 {
+    // Only tempered cells can lose all their points.
+    let empty = meta.points == 0 && matches!(meta.body, BodyMeta::Published { .. });
+    if meta.dim == 0 || empty || meta.cells == 0 {
         let Meta {
             dim, points, cells, ..
         } = meta;
@@ -184,7 +196,7 @@ fn read_meta<R: Read>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
     Ok(meta)
 }
 
-fn read_space<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fault> {
+fn read_space<R: Source>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fault> {
     let (mean, scale, rotation) = reader.section(Kind::Space, |section| {
         let [dim, rows] = [section.word::<u64>()?, section.word::<u64>()?];
         let rows_fit = match meta.body {
@@ -200,10 +212,11 @@ fn read_space<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fau
         }
         let values = product(&[rows, dim]);
         section.expect_arrays(&[(Some(dim), 4), (Some(dim), 4), (values, 4)])?;
-        let mean = section.array::<f32>(dim)?;
-        let scale = section.array::<f32>(dim)?;
-        let rotation = section.array::<f32>(rows * dim)?;
-        Ok((mean, scale, rotation))
+        let mut values = |count: u64| -> Result<Vec<f32>, Fault> {
+            section.align()?;
+            section.words(count)
+        };
+        Ok((values(dim)?, values(dim)?, values(rows * dim)?))
     })?;
     if let Some(at) = scale.iter().position(|scale| *scale < 0.0) {
         return Err(inconsistent(
@@ -222,14 +235,14 @@ fn read_space<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Space, Fau
     })
 }
 
-fn read_vectors<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Stored, Fault> {
-    reader.section(Kind::Vectors, |section| {
+fn read_vectors<R: Source>(reader: &mut Reader<R>, meta: &Meta) -> Result<Stored, Fault> {
+    reader.large_section(Kind::Vectors, |section| {
         section.expect(product(&[meta.points, meta.dim, meta.element.bytes()]))?;
         let count = meta.points * meta.dim;
         Ok(match meta.element {
-            Element::F32 => Stored::F32(section.words(count)?.into()),
-            Element::F16 => Stored::F16(section.words(count)?.into()),
-            Element::U8 => Stored::U8(section.words(count)?.into()),
+            Element::F32 => Stored::F32(section.buffer(count)?),
+            Element::F16 => Stored::F16(section.buffer(count)?),
+            Element::U8 => Stored::U8(section.buffer(count)?),
         })
     })
 }

@@ -1,9 +1,10 @@
 //! The file format: one file an index, vectors included.
 //!
-//! `docs/format.md` draws the layout. A file is replaced all at once, never changed in place; opening it checks
-//! every byte, and whatever is wrong with it has its own [`FormatError`].
+//! `docs/format.md` draws the layout. A file is replaced all at once, never changed in place. [`Index::open`] maps
+//! it, [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well;
+//! whatever is wrong with a file has its own [`FormatError`].
 //!
-//! The format is not frozen yet: a file is read by the versions of the program that share its format version.
+//! Files of format version 2 and later stay readable.
 
 mod atomic;
 mod bins;
@@ -11,9 +12,12 @@ mod decode;
 mod encode;
 mod error;
 mod layout;
+mod map;
 mod published;
 mod read;
+mod section;
 mod sound;
+mod source;
 mod tempered;
 mod verify;
 mod write;
@@ -22,17 +26,21 @@ mod write;
 mod tests;
 
 pub use error::FormatError;
+#[cfg(test)]
+pub(crate) use map::map_file;
 pub use verify::{SectionSummary, Summary};
 
 use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 
 use atomic::{Disk, Place};
 use encode::Source;
 use error::Fault;
-use layout::{Kind, Layout};
+use layout::{HEADER_LEN, Kind, Layout};
+use source::Mapped;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -60,15 +68,37 @@ impl Index {
         save_to(&Disk, self, path.as_ref())
     }
 
-    /// Reads an index and checks all of it: header, checksums, and that the content makes sense.
+    /// Opens an index where it lies: the file is mapped, and its parts are read when a search needs them.
+    ///
+    /// The work does not depend on the number of points. Header, section table, configuration, calibration and
+    /// change of coordinates are read and checked, and so is that every array has the length it must have; of an
+    /// index built by the published method also the cells. What the large arrays hold is not looked at:
+    /// a damaged file gives wrong answers, or none, but a search never panics, reads outside of the file or asks for
+    /// memory without bounds. [`Index::verify`] tells whether a file is sound.
+    ///
+    /// While the index or a clone of it exists, nobody may change or shorten the file in place: answers would
+    /// change, and reading behind the new end ends the program. [`Index::save`] never does that, and replacing or
+    /// deleting the file is harmless: an open index keeps what it was opened on.
+    ///
+    /// Where files cannot be mapped this is [`Index::load`].
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no index.
+    pub fn open(path: impl AsRef<Path>) -> Result<Index> {
+        Ok(open_file(path.as_ref(), Way::Map)?.0)
+    }
+
+    /// Reads an index into memory and checks all of it: header, checksums, and that the content makes sense.
+    ///
+    /// Takes time and memory in proportion to the file, and gives the fastest searches from the first one on.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
-    pub fn open(path: impl AsRef<Path>) -> Result<Index> {
-        Ok(open_file(path.as_ref())?.0)
+    pub fn load(path: impl AsRef<Path>) -> Result<Index> {
+        Ok(open_file(path.as_ref(), Way::Read)?.0)
     }
 
-    /// Does all that [`Index::open`] does, and checks what a search does not rely on: that identifiers are
+    /// Does all that [`Index::load`] does, and checks what a search does not rely on: that identifiers are
     /// unique, that axes are orthonormal, and that points lie in the bins that list them and have the codes they
     /// should have.
     ///
@@ -76,7 +106,7 @@ impl Index {
     /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
     pub fn verify(path: impl AsRef<Path>) -> Result<Summary> {
         let path = path.as_ref();
-        let (index, layout) = open_file(path)?;
+        let (index, layout) = open_file(path, Way::Read)?;
         verify::check(&index).map_err(|fault| with_path(path, fault))?;
         Ok(Summary::new(&index, &layout))
     }
@@ -95,7 +125,7 @@ impl Index {
         encode().expect("writing to memory does not fail")
     }
 
-    /// The index that [`Index::to_bytes`] gave the bytes of.
+    /// The index that [`Index::to_bytes`] gave the bytes of, checked as [`Index::load`] does.
     ///
     /// # Errors
     /// Whatever is wrong with the bytes.
@@ -124,7 +154,14 @@ fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
     save().map_err(|error| with_path(path, Fault::Io(error)))
 }
 
-fn open_file(path: &Path) -> Result<(Index, Layout)> {
+/// How a file becomes an index.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Map,
+    Read,
+}
+
+fn open_file(path: &Path, way: Way) -> Result<(Index, Layout)> {
     let read = || -> Result<_, Fault> {
         // Asked before opening: a pipe would wait for a writer, and only a file knows its length.
         if !std::fs::metadata(path)?.is_file() {
@@ -133,6 +170,16 @@ fn open_file(path: &Path) -> Result<(Index, Layout)> {
         }
         let file = File::open(path)?;
         let file_len = file.metadata()?.len();
+        // A file without even a header is not worth a mapping, and an empty one has none. Numbers lie in the file
+        // as little-endian machines have them.
+        let maps = way == Way::Map && cfg!(target_endian = "little");
+        if maps
+            && file_len >= HEADER_LEN as u64
+            && let Ok(map) = map::map_file(&file)
+        {
+            let file_len = map.len() as u64;
+            return decode::read_index(Mapped(Arc::new(map)), file_len);
+        }
         decode::read_index(file, file_len)
     };
     read().map_err(|fault| with_path(path, fault))

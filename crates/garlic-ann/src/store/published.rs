@@ -1,12 +1,13 @@
 //! The body of the published method: Gaussians, frames and bins.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use super::bins::read_bins;
 use super::decode::{Meta, matrix, product};
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use super::read::Reader;
+use super::source::Source;
 use super::write::put;
 use crate::cell::bins::BinsParts;
 use crate::cell::sphere::Steps;
@@ -114,7 +115,7 @@ fn write_bins(body: &Published, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Reads the sections of the body, which follow each other.
-pub(super) fn read<R: Read>(
+pub(super) fn read<R: Source>(
     reader: &mut Reader<R>,
     meta: &Meta,
     coverage: Coverage,
@@ -138,7 +139,7 @@ pub(super) fn read<R: Read>(
     })
 }
 
-fn read_model<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Gaussians, Fault> {
+fn read_model<R: Source>(reader: &mut Reader<R>, meta: &Meta) -> Result<Gaussians, Fault> {
     let means = reader.section(Kind::Means, |section| {
         section.expect(product(&[meta.cells, meta.dim, 4]))?;
         section.words::<f32>(meta.cells * meta.dim)
@@ -191,7 +192,7 @@ fn read_model<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Gaussians,
     })
 }
 
-fn read_frames<R: Read>(reader: &mut Reader<R>, meta: &Meta) -> Result<Vec<Frame>, Fault> {
+fn read_frames<R: Source>(reader: &mut Reader<R>, meta: &Meta) -> Result<Vec<Frame>, Fault> {
     let wrong = |message: String| inconsistent(Kind::Frames, message);
     let (ranks, centres, bases) = reader.section(Kind::Frames, |section| {
         let [cells, axes] = [section.word::<u64>()?, section.word::<u64>()?];

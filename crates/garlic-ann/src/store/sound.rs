@@ -1,6 +1,7 @@
 //! What a search of tempered cells relies on: shapes, order, ranges, and numbers that stay finite.
 //!
-//! An index is checked when it is opened and before it is saved, so that what was saved can be opened again.
+//! An index is checked when it is loaded and before it is saved, so that what was saved can be loaded again. Of one
+//! that is mapped only the shapes are checked: how long its arrays are, and where the last of them end.
 
 use garlic_simd::{CODE_LANES, CodeBits, MAX_CODE_RANK, MAX_U8_LENGTH};
 
@@ -35,8 +36,10 @@ pub(super) fn check(index: &Index, body: &Fast) -> Result<(), Fault> {
     check_element(Element::of(&index.vectors), index.space.dim() as u64)?;
     check_calibration(&body.calibration)?;
     check_space(&index.space)?;
+    check_cell_shapes(&body.model, &index.space)?;
     check_cells(&body.model, &index.space)?;
-    check_bins(&body.learned, &body.model, &index.space, index.len())?;
+    check_bin_shapes(&body.learned, &body.model, index.len())?;
+    check_bins(&body.learned, &index.space, index.len())?;
     check_codes(&body.learned)
 }
 
@@ -92,8 +95,8 @@ pub(super) fn check_space(space: &Space) -> Result<(), Fault> {
     }
 }
 
-/// Checks the cells of a `space` that has been checked.
-pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> {
+/// Checks how many cells there are in a `space` that has been checked, and of which size.
+pub(super) fn check_cell_shapes(model: &Tempered, space: &Space) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let (cells, rank, dim) = (model.len(), model.rank, model.dim);
     if dim != space.out_dim() {
@@ -115,12 +118,18 @@ pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> 
     if !(0.0..=1.0).contains(&model.anisotropy) {
         return wrong(format!("an anisotropy of {}", model.anisotropy));
     }
+    Ok(())
+}
+
+/// Checks the content of cells whose shapes have been checked.
+pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> {
+    let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let limit = reach(space.dim());
     for (values, low, high, what) in [
         (&*model.means, -limit, limit, "means"),
         (&*model.axes, -LARGEST_AXIS, LARGEST_AXIS, "axes"),
-        (&model.variances, 0.0, f32::MAX, "variances"),
-        (&model.residual, 0.0, f32::MAX, "residual variances"),
+        (&*model.variances, 0.0, f32::MAX, "variances"),
+        (&*model.residual, 0.0, f32::MAX, "residual variances"),
     ] {
         if let Some(at) = first_outside(values, low, high) {
             return wrong(format!("value {at} of the {what} is out of range"));
@@ -129,11 +138,11 @@ pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Checks all but the codes of `points` points for a model that has been checked.
-pub(super) fn check_bins(
+/// Checks how many bins and blocks there are for a model that has been checked, and that the last of them end where
+/// `points` points do.
+pub(super) fn check_bin_shapes(
     learned: &Learned,
     model: &Tempered,
-    space: &Space,
     points: usize,
 ) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
@@ -150,6 +159,23 @@ pub(super) fn check_bins(
     {
         return wrong(format!("its arrays do not belong to {cells} cells"));
     }
+    let bins = learned.bounds.len();
+    if learned.cell_bins.last().map(|end| *end as usize) != Some(bins) {
+        return wrong(format!(
+            "there are {bins} bins, not as many as are shared out"
+        ));
+    }
+    if learned.points() != points {
+        return wrong(format!(
+            "there are {points} points, not as many as are shared out"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks all but the codes of `points` points, once the shapes have been checked.
+pub(super) fn check_bins(learned: &Learned, space: &Space, points: usize) -> Result<(), Fault> {
+    let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
     let limit = reach(space.dim());
     let step = limit * LARGEST_STEP;
     for (values, low, high, what) in [
@@ -161,15 +187,7 @@ pub(super) fn check_bins(
             return wrong(format!("value {at} of the {what} is out of range"));
         }
     }
-    let firsts = learned.cell_bins.iter().zip(&learned.bin_block_of);
-    let firsts: Vec<(u32, u32)> = firsts.map(|(bin, block)| (*bin, *block)).collect();
-    check_groups(&firsts, learned.bounds.len(), "bins", "cell").or_else(wrong)?;
-    let firsts: Vec<(u32, u32)> = learned
-        .bins
-        .iter()
-        .map(|bin| (bin.first, bin.block))
-        .collect();
-    check_groups(&firsts, points, "points", "bin").or_else(wrong)?;
+    learned.check_groups(points).or_else(wrong)?;
     let ordered = |b: &crate::cell::learned::Bounds| {
         (0.0..=f32::MAX).contains(&b.radius)
             && 0.0 <= b.low
@@ -184,43 +202,7 @@ pub(super) fn check_bins(
     }
 }
 
-/// Fails unless groups that begin at (number, block), the last of them the end, share out all of `total` in
-/// order, none empty, each in as many whole blocks as it needs.
-fn check_groups(
-    firsts: &[(u32, u32)],
-    total: usize,
-    what: &str,
-    group: &str,
-) -> Result<(), String> {
-    if firsts.first() != Some(&(0, 0)) {
-        return Err(format!("the {what} do not begin with the first"));
-    }
-    for (number, pair) in firsts.windows(2).enumerate() {
-        let [(first, block), (next, next_block)] = [pair[0], pair[1]];
-        if next <= first {
-            return Err(format!("{group} {number} has no {what}"));
-        }
-        let blocks = (next - first).div_ceil(CODE_LANES as u32);
-        if block.checked_add(blocks) != Some(next_block) {
-            return Err(format!(
-                "{group} {number} has {} {what} but not {blocks} blocks",
-                next - first
-            ));
-        }
-        // A scan numbers the lanes of whole blocks.
-        if u64::from(first) + u64::from(blocks) * CODE_LANES as u64 > u64::from(u32::MAX) {
-            return Err(format!("the blocks of {group} {number} cannot be numbered"));
-        }
-    }
-    match firsts.last() {
-        Some((end, _)) if *end as usize == total => Ok(()),
-        _ => Err(format!(
-            "there are {total} {what}, not as many as are shared out"
-        )),
-    }
-}
-
-/// Bytes of all codes of bins and of points, once [`check_bins`] has passed.
+/// Bytes of all codes of bins and of points, once [`check_bin_shapes`] has passed.
 pub(super) fn code_bytes(learned: &Learned) -> [u64; 2] {
     let bins = learned
         .bin_block_of
@@ -240,7 +222,7 @@ pub(super) fn check_codes(learned: &Learned) -> Result<(), Fault> {
     if lengths != code_bytes(learned) {
         return Err(wrong("not as many codes as bins and points".into()));
     }
-    for cell in 0..learned.cell_bins.len() - 1 {
+    for cell in 0..learned.cells() {
         let count = learned.bins_of(cell).len();
         check_blocks(
             learned.bin_codes(cell),

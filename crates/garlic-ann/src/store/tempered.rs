@@ -1,26 +1,25 @@
 //! The body of the default preset: tempered cells, learned bins and codes.
 //!
-//! Every array begins at a multiple of the alignment and is kept as it is in memory, so that a later version
-//! can map it. [`sound`](super::sound) checks what the arrays mean.
+//! Every array begins at a multiple of the alignment and is kept as it is in memory, so that it can be mapped.
+//! Shapes are checked always; what the arrays mean, [`sound`](super::sound) checks of those that are read.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use garlic_simd::CodeBits;
 
 use super::decode::{Meta, product};
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
-use super::read::{Reader, Section};
+use super::read::Reader;
+use super::section::Section;
 use super::sound;
+use super::source::Source;
 use super::write::Aligned;
-use crate::cell::learned::{Bin, Bounds, Learned};
+use crate::buffer::Buffer;
+use crate::cell::learned::{Bin, Bounds, Learned, Order};
 use crate::index::{Calibration, Fast};
 use crate::model::Tempered;
 use crate::space::Space;
-
-/// Words of a [`Bin`] and of [`Bounds`].
-const BIN_WORDS: usize = 2;
-const BOUNDS_WORDS: usize = 5;
 
 /// Writes one section of the body; sections of other bodies are empty.
 pub(super) fn write(body: &Fast, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
@@ -59,18 +58,8 @@ fn write_learned(learned: &Learned, model: &Tempered, mut out: Aligned<'_>) -> i
     out.array(&learned.steps)?;
     out.array(&learned.cell_bins)?;
     out.array(&learned.bin_block_of)?;
-    let words = |bin: &Bin| [bin.first, bin.block];
-    out.array(&learned.bins.iter().flat_map(words).collect::<Vec<u32>>())?;
-    let words = |bounds: &Bounds| {
-        [
-            bounds.radius,
-            bounds.low,
-            bounds.high,
-            bounds.error,
-            bounds.mass,
-        ]
-    };
-    out.array(&learned.bounds.iter().flat_map(words).collect::<Vec<f32>>())
+    out.array(&learned.bins)?;
+    out.array(&learned.bounds)
 }
 
 fn write_codes(learned: &Learned, mut out: Aligned<'_>) -> io::Result<()> {
@@ -79,27 +68,36 @@ fn write_codes(learned: &Learned, mut out: Aligned<'_>) -> io::Result<()> {
 }
 
 /// Reads the sections of the body, which follow each other.
-pub(super) fn read<R: Read>(
+pub(super) fn read<R: Source>(
     reader: &mut Reader<R>,
     meta: &Meta,
     space: &Space,
     calibration: Calibration,
 ) -> Result<Fast, Fault> {
-    let model = reader.section(Kind::Cells, |section| read_cells(section, meta))?;
-    sound::check_cells(&model, space)?;
-    let mut learned = reader.section(Kind::Learned, |section| read_learned(section, &model))?;
-    sound::check_bins(&learned, &model, space, meta.points as usize)?;
-    (learned.bin_blocks, learned.blocks) = reader.section(Kind::Codes, |section| {
+    let checked = !reader.stays();
+    let model = reader.large_section(Kind::Cells, |section| read_cells(section, meta))?;
+    sound::check_cell_shapes(&model, space)?;
+    if checked {
+        sound::check_cells(&model, space)?;
+    }
+    let mut learned =
+        reader.large_section(Kind::Learned, |section| read_learned(section, &model))?;
+    sound::check_bin_shapes(&learned, &model, meta.points as usize)?;
+    if checked {
+        sound::check_bins(&learned, space, meta.points as usize)?;
+    }
+    (learned.bin_blocks, learned.blocks) = reader.large_section(Kind::Codes, |section| {
         let [bins, points] = sound::code_bytes(&learned);
         section.expect_arrays(&[(Some(bins), 1), (Some(points), 1)])?;
-        let bins = section.array::<u8>(bins)?;
-        Ok((bins.into(), section.array::<u8>(points)?.into()))
+        Ok((section.array(bins)?, section.array(points)?))
     })?;
-    sound::check_codes(&learned)?;
+    if checked {
+        sound::check_codes(&learned)?;
+    }
     Ok(Fast::new(space, model, learned, calibration))
 }
 
-fn read_cells<R: Read>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Tempered, Fault> {
+fn read_cells<R: Source>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Tempered, Fault> {
     let [cells, rank, dim] = [section.word::<u64>()?, section.word()?, section.word()?];
     let anisotropy = section.word::<f32>()?;
     if cells != meta.cells {
@@ -118,15 +116,18 @@ fn read_cells<R: Read>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Temp
         anisotropy,
         dim: dim as usize,
         rank: rank as usize,
-        means: section.array::<f32>(cells * dim)?.into(),
-        axes: section.array::<f32>(cells * rank * dim)?.into(),
+        means: section.array(cells * dim)?,
+        axes: section.array(cells * rank * dim)?,
         variances: section.array(cells * rank)?,
         residual: section.array(cells)?,
     })
 }
 
 /// Reads all but the codes.
-fn read_learned<R: Read>(section: &mut Section<'_, R>, model: &Tempered) -> Result<Learned, Fault> {
+fn read_learned<R: Source>(
+    section: &mut Section<'_, R>,
+    model: &Tempered,
+) -> Result<Learned, Fault> {
     let wrong = |message: String| inconsistent(Kind::Learned, message);
     let mut header = [0_u64; 5];
     for word in &mut header {
@@ -147,18 +148,16 @@ fn read_learned<R: Read>(section: &mut Section<'_, R>, model: &Tempered) -> Resu
     };
     let [origins, steps] = [product(&[cells, rank]), product(&[cells, width])];
     let one_more = |count: u64| count.checked_add(1);
-    let bin_words = one_more(bins).and_then(|bins| product(&[bins, BIN_WORDS as u64]));
-    let bound_words = product(&[bins, BOUNDS_WORDS as u64]);
     section.expect_arrays(&[
         (origins, 4),
         (steps, 4),
         (steps, 4),
         (one_more(cells), 4),
         (one_more(cells), 4),
-        (bin_words, 4),
-        (bound_words, 4),
+        (one_more(bins), size_of::<Bin>()),
+        (Some(bins), size_of::<Bounds>()),
     ])?;
-    let learned = Learned {
+    Ok(Learned {
         bits,
         width: width as usize,
         origins: section.array(cells * rank)?,
@@ -166,29 +165,10 @@ fn read_learned<R: Read>(section: &mut Section<'_, R>, model: &Tempered) -> Resu
         steps: section.array(cells * width)?,
         cell_bins: section.array(cells + 1)?,
         bin_block_of: section.array(cells + 1)?,
-        bins: Vec::new(),
-        bounds: Vec::new(),
-        bin_blocks: Vec::new().into(),
-        blocks: Vec::new().into(),
-    };
-    let bin_words = section.array::<u32>((bins + 1) * BIN_WORDS as u64)?;
-    let bound_words = section.array::<f32>(bins * BOUNDS_WORDS as u64)?;
-    let (bin_words, _) = bin_words.as_chunks::<BIN_WORDS>();
-    let (bound_words, _) = bound_words.as_chunks::<BOUNDS_WORDS>();
-    let bin = |[first, block]: &[u32; BIN_WORDS]| Bin {
-        first: *first,
-        block: *block,
-    };
-    let bounds = |[radius, low, high, error, mass]: &[f32; BOUNDS_WORDS]| Bounds {
-        radius: *radius,
-        low: *low,
-        high: *high,
-        error: *error,
-        mass: *mass,
-    };
-    Ok(Learned {
-        bins: bin_words.iter().map(bin).collect(),
-        bounds: bound_words.iter().map(bounds).collect(),
-        ..learned
+        bins: section.array(bins + 1)?,
+        bounds: section.array(bins)?,
+        bin_blocks: Buffer::default(),
+        blocks: Buffer::default(),
+        order: Order::default(),
     })
 }

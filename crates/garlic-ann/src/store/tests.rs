@@ -1,8 +1,16 @@
 //! Tests on a small index of each kind: of the published one a sample that is put together by hand, so that
 //! they do not depend on training; the tempered one is built, which takes no time.
 
+/// Changes an array of an index.
+macro_rules! change {
+    ($buffer:expr, $change:expr) => {
+        $buffer = super::changed_buffer(&$buffer, $change)
+    };
+}
+
 mod damage;
 mod faults;
+mod mapped;
 mod tempered;
 
 use std::sync::Arc;
@@ -10,6 +18,7 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 
 use super::FormatError;
+use crate::buffer::Buffer;
 use crate::cell::{Bins, Cell, Frame, Grid};
 use crate::config::{Config, Covariance, Preset, Store};
 use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
@@ -82,11 +91,20 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
             ..History::default()
         },
     };
-    let ids = (0..points as u64).map(|id| id * 3 + 1).collect();
+    let ids: Vec<u64> = (0..points as u64).map(|id| id * 3 + 1).collect();
     let body = Body::Published(Arc::new(published));
     let (embedding, ledger) = Default::default();
     let vectors = Stored::F32(vectors.into());
-    Index::new(config, embedding, space, body, vectors, ids, ledger)
+    Index::new(config, embedding, space, body, vectors, ids.into(), ledger)
+}
+
+fn changed_buffer<T: bytemuck::Pod>(
+    buffer: &Buffer<T>,
+    change: impl FnOnce(&mut Vec<T>),
+) -> Buffer<T> {
+    let mut values = buffer.to_vec();
+    change(&mut values);
+    values.into()
 }
 
 /// The body of a sample.

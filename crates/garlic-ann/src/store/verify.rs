@@ -8,7 +8,7 @@ use super::error::{Fault, inconsistent};
 use super::layout::{Kind, Layout};
 use crate::cell::Cell;
 use crate::cell::sphere::distance_to_bin;
-use crate::index::{Body, Index, Published, Stored};
+use crate::index::{Body, Index, Published};
 
 /// Points whose bins are recomputed: each costs a rotation, so a large index is checked by sample.
 const SAMPLE: usize = 2048;
@@ -89,14 +89,8 @@ fn every(index: &Index) -> usize {
 
 /// The vector at a position.
 fn vector(index: &Index, position: usize) -> Vec<f32> {
-    let dim = index.space.dim();
-    let range = position * dim..(position + 1) * dim;
-    let mut out = vec![0.0; dim];
-    match &index.vectors {
-        Stored::F32(values) => out.copy_from_slice(&values[range]),
-        Stored::F16(halves) => garlic_simd::widen_f16(&halves[range], &mut out),
-        Stored::U8(bytes) => garlic_simd::widen_u8(&bytes[range], &mut out),
-    }
+    let mut out = Vec::new();
+    index.vectors.read(index.space.dim(), position, &mut out);
     out
 }
 

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use super::layout::{ALIGNMENT, Kind, Layout, Measure};
+use crate::cell::learned::{Bin, Bounds};
 
 /// Something that can write each section of an index.
 pub(super) trait Sections {
@@ -69,9 +70,9 @@ impl Write for Tally {
     }
 }
 
-/// A number as the file keeps it: little-endian, at its own width.
+/// A number, or a few in a row, as the file keeps them: little-endian, each at its own width.
 pub(super) trait Word: bytemuck::Pod {
-    /// The same number with its bytes turned round.
+    /// The same with the bytes of every number turned round.
     fn swapped(self) -> Self;
     /// Whether a file may hold it; NaN and infinities are nowhere allowed.
     fn sound(self) -> bool {
@@ -126,6 +127,33 @@ impl Word for f64 {
 
     fn sound(self) -> bool {
         self.is_finite()
+    }
+}
+
+impl Word for Bin {
+    fn swapped(self) -> Self {
+        Self {
+            first: self.first.swapped(),
+            block: self.block.swapped(),
+        }
+    }
+}
+
+impl Word for Bounds {
+    fn swapped(self) -> Self {
+        Self {
+            radius: self.radius.swapped(),
+            low: self.low.swapped(),
+            high: self.high.swapped(),
+            error: self.error.swapped(),
+            mass: self.mass.swapped(),
+        }
+    }
+
+    fn sound(self) -> bool {
+        [self.radius, self.low, self.high, self.error, self.mass]
+            .into_iter()
+            .all(f32::is_finite)
     }
 }
 

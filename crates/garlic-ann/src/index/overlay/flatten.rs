@@ -102,6 +102,7 @@ impl Index {
             bins: bins.into(),
             blocks: blocks.into(),
             bounds: bounds.into(),
+            order: Default::default(),
         };
         let model = Tempered {
             anisotropy: old.model.anisotropy,
@@ -119,7 +120,7 @@ impl Index {
             self.space.clone(),
             Body::Tempered(body.into()),
             vectors.into(),
-            ids,
+            ids.into(),
             self.ledger,
         );
         Index {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use garlic_simd::{CodeBits, CodeQuery, Estimate};
+
 use super::run::RunData;
 use super::tail::TailData;
 use super::{Changes, LiveCell, PAGE, first_position};
@@ -37,6 +39,26 @@ pub(crate) struct BinView<'a> {
     pub(crate) first: u32,
     pub(crate) len: usize,
     pub(crate) codes: &'a [u8],
+}
+
+impl BinView<'_> {
+    /// Appends the points that are estimated below `limit`, by their positions.
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        bits: CodeBits,
+        query: &CodeQuery<'_>,
+        limit: f32,
+        found: &mut Vec<Estimate>,
+    ) {
+        let before = found.len();
+        garlic_simd::scan_codes(bits, self.codes, query, limit, self.first, found);
+        // Padding comes last, and of a file that nobody has checked it may look like a point.
+        let end = self.first as usize + self.len;
+        while found.len() > before && found.last().is_some_and(|f| f.at as usize >= end) {
+            found.pop();
+        }
+    }
 }
 
 /// A stored point.
@@ -245,7 +267,7 @@ impl<'a> View<'a> {
         if at < body.bins() {
             let points = learned.positions(at);
             return BinView {
-                cell: body.bin_cell[at],
+                cell: body.bin_cell()[at],
                 first: points.start as u32,
                 len: points.len(),
                 codes: learned.codes(at),

@@ -188,7 +188,7 @@ fn sections_of_another_body_are_refused_by_name() {
 
 #[test]
 fn content_that_makes_no_index_is_refused() {
-    let e = error_of(|index| index.ids[3] = 1 << 63);
+    let e = error_of(|index| change!(index.ids, |v| v[3] = 1 << 63));
     assert_inconsistent(&e, "IDS", "2^63");
     let e = error_of(|index| change_vectors(index, |values| values[7] = f32::NAN));
     assert_inconsistent(&e, "VECTORS", "value 7");
@@ -214,7 +214,7 @@ fn content_that_makes_no_index_is_refused() {
 fn sections_that_do_not_fit_together_are_refused() {
     let e = error_of(|index| change_vectors(index, |values| values.truncate(5)));
     assert_inconsistent(&e, "META", "VECTORS");
-    let e = error_of(|index| index.ids.truncate(39));
+    let e = error_of(|index| change!(index.ids, |v| v.truncate(39)));
     assert_inconsistent(&e, "META", "39 points");
     let e = error_of(|index| body(index).cells.truncate(3));
     assert_inconsistent(&e, "MEANS", "ask for 60 bytes");
@@ -274,7 +274,7 @@ fn grids_cannot_ask_for_any_amount_of_memory() {
 
 #[test]
 fn verify_finds_what_opening_leaves_out() {
-    let e = verify_error_of(|index| index.ids[3] = index.ids[17]);
+    let e = verify_error_of(|index| change!(index.ids, |v| v[3] = v[17]));
     assert_inconsistent(&e, "IDS", "given twice");
     let e = verify_error_of(|index| body(index).cells[2].frame.basis.row_mut(1)[2] = 0.5);
     assert_inconsistent(&e, "FRAMES", "cell 2: axes 1 and 1");

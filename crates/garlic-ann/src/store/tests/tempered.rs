@@ -16,16 +16,6 @@ fn fast(index: &mut Index) -> &mut Fast {
     }
 }
 
-/// Changes an array in pages of its own.
-macro_rules! change {
-    ($buffer:expr, $change:expr) => {{
-        let mut values = $buffer.to_vec();
-        let change: fn(&mut Vec<_>) = $change;
-        change(&mut values);
-        $buffer = values.into();
-    }};
-}
-
 /// Writes a norm into a lane of a block.
 fn set_norm(blocks: &mut [u8], bytes: usize, lane: usize, norm: f32) {
     let at = (lane / CODE_LANES + 1) * bytes - 4 * CODE_LANES + 4 * (lane % CODE_LANES);
@@ -165,9 +155,9 @@ fn cells_that_make_no_sense_are_refused() {
     assert_inconsistent(&e, "CELLS", "value 3 of the means");
     let e = error_of(|index| change!(fast(index).model.axes, |v| v[0] = 1.5));
     assert_inconsistent(&e, "CELLS", "value 0 of the axes");
-    let e = error_of(|index| fast(index).model.variances[1] = -0.5);
+    let e = error_of(|index| change!(fast(index).model.variances, |v| v[1] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 1 of the variances");
-    let e = error_of(|index| fast(index).model.residual[2] = -0.5);
+    let e = error_of(|index| change!(fast(index).model.residual, |v| v[2] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 2 of the residual");
     let e = error_of(|index| index.space.scale[4] = 0.5);
     assert_inconsistent(&e, "SPACE", "coordinate 4 unscaled");
@@ -187,37 +177,40 @@ fn cells_that_make_no_sense_are_refused() {
 
 #[test]
 fn bins_that_make_no_sense_are_refused() {
-    let e = error_of(|index| fast(index).learned.steps[2] = -1.0);
+    let e = error_of(|index| change!(fast(index).learned.steps, |v| v[2] = -1.0));
     assert_inconsistent(&e, "LEARNED", "value 2 of the steps of points");
-    let e = error_of(|index| fast(index).learned.bin_steps[1] = 1e30);
+    let e = error_of(|index| change!(fast(index).learned.bin_steps, |v| v[1] = 1e30));
     assert_inconsistent(&e, "LEARNED", "value 1 of the steps of bins");
-    let e = error_of(|index| fast(index).learned.origins[1] = -1e30);
+    let e = error_of(|index| change!(fast(index).learned.origins, |v| v[1] = -1e30));
     assert_inconsistent(&e, "LEARNED", "value 1 of the origins");
-    let e = error_of(|index| fast(index).learned.cell_bins[0] = 1);
+    let e = error_of(|index| change!(fast(index).learned.cell_bins, |v| v[0] = 1));
     assert_inconsistent(&e, "LEARNED", "do not begin");
     let e = error_of(|index| {
-        let bins = &mut fast(index).learned.cell_bins;
-        bins[2] = bins[1];
+        change!(fast(index).learned.cell_bins, |v| v[2] = v[1]);
     });
     assert_inconsistent(&e, "LEARNED", "cell 1 has no bins");
-    let e = error_of(|index| *fast(index).learned.cell_bins.last_mut().unwrap() += 1);
+    let e = error_of(|index| {
+        change!(fast(index).learned.cell_bins, |v| *v.last_mut().unwrap() +=
+            1)
+    });
     assert_inconsistent(&e, "LEARNED", "bins");
-    let e = error_of(|index| fast(index).learned.bin_block_of[1] += 1);
+    let e = error_of(|index| change!(fast(index).learned.bin_block_of, |v| v[1] += 1));
     assert_inconsistent(&e, "LEARNED", "cell 0 has");
-    let e = error_of(|index| fast(index).learned.bins[1].first = 0);
+    let e = error_of(|index| change!(fast(index).learned.bins, |v| v[1].first = 0));
     assert_inconsistent(&e, "LEARNED", "bin 0 has no points");
-    let e = error_of(|index| fast(index).learned.bins[2].block = u32::MAX);
+    let e = error_of(|index| change!(fast(index).learned.bins, |v| v[2].block = u32::MAX));
     assert_inconsistent(&e, "LEARNED", "bin 1 has");
     let e = error_of(|index| {
-        let bins = &mut fast(index).learned.bins;
-        let last = bins.len() - 1;
-        bins[last].first += 8;
-        bins[last].block += 1;
+        change!(fast(index).learned.bins, |bins| {
+            let last = bins.len() - 1;
+            bins[last].first += 8;
+            bins[last].block += 1;
+        });
     });
     assert_inconsistent(&e, "LEARNED", "there are 60 points");
-    let e = error_of(|index| fast(index).learned.bounds[1].low = f32::MAX);
+    let e = error_of(|index| change!(fast(index).learned.bounds, |v| v[1].low = f32::MAX));
     assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
-    let e = error_of(|index| fast(index).learned.bounds[1].radius = -1.0);
+    let e = error_of(|index| change!(fast(index).learned.bounds, |v| v[1].radius = -1.0));
     assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
 }
 
@@ -275,9 +268,10 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
         };
         body.model.means = signed(body.model.means.len(), limit).into();
         body.model.axes = signed(body.model.axes.len(), 1.0).into();
-        body.learned.origins = signed(body.learned.origins.len(), limit);
-        body.learned.steps.fill(limit * sound::LARGEST_STEP);
-        body.learned.bin_steps.fill(limit * sound::LARGEST_STEP);
+        body.learned.origins = signed(body.learned.origins.len(), limit).into();
+        let steps = vec![limit * sound::LARGEST_STEP; body.learned.steps.len()];
+        body.learned.steps = steps.clone().into();
+        body.learned.bin_steps = steps.into();
         let index = Index::from_bytes(&index.to_bytes()).unwrap();
         for query in [[0.0; 9], [1.0; 9], [-1e15; 9]] {
             let search = Search::new(60).probes(3).bins(1.0).rerank(100);
@@ -291,7 +285,7 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
 #[test]
 fn arrays_of_the_wrong_length_are_refused() {
     let e = length_error_of(|index| {
-        fast(index).model.residual.truncate(2);
+        change!(fast(index).model.residual, |v| v.truncate(2));
     });
     assert_inconsistent(&e, "CELLS", "bytes");
     let e = length_error_of(|index| change!(fast(index).model.axes, |v| v.truncate(20)));
@@ -308,7 +302,7 @@ fn arrays_of_the_wrong_length_are_refused() {
     assert_inconsistent(&e, "LEARNED", "overflow");
     let e = length_error_of(|index| change!(fast(index).learned.blocks, |v| v.truncate(64)));
     assert_inconsistent(&e, "CODES", "bytes");
-    let e = length_error_of(|index| index.ids.truncate(59));
+    let e = length_error_of(|index| change!(index.ids, |v| v.truncate(59)));
     assert_inconsistent(&e, "META", "VECTORS");
 }
 
@@ -333,7 +327,7 @@ fn halves_that_are_not_finite_are_refused() {
 
 #[test]
 fn verify_finds_what_opening_leaves_out() {
-    let e = verify_error_of(|index| index.ids[3] = index.ids[17]);
+    let e = verify_error_of(|index| change!(index.ids, |v| v[3] = v[17]));
     assert_inconsistent(&e, "IDS", "given twice");
     let e = verify_error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(4)[0] += 0.25);
     assert_inconsistent(&e, "SPACE", "axes");
@@ -345,13 +339,13 @@ fn verify_finds_what_opening_leaves_out() {
     // Zero rows belong at the end.
     let e = verify_error_of(|index| change!(fast(index).model.axes, |v| v[9..18].fill(0.0)));
     assert_inconsistent(&e, "CELLS", "axes 1 and 1");
-    let e = verify_error_of(|index| fast(index).learned.origins[0] += 5.0);
+    let e = verify_error_of(|index| change!(fast(index).learned.origins, |v| v[0] += 5.0));
     assert_inconsistent(&e, "LEARNED", "axis 0 has the origin");
     let e = verify_error_of(|index| change_vectors(index, |values| values[9 * 4] += 50.0));
     assert_inconsistent(&e, "CODES", "position 4: its norm");
     let e = verify_error_of(|index| change!(fast(index).learned.blocks, |codes| codes[4] ^= 0x10));
     assert_inconsistent(&e, "CODES", "along axis 0 is not coded");
-    let e = verify_error_of(|index| fast(index).learned.steps[0] *= 3.0);
+    let e = verify_error_of(|index| change!(fast(index).learned.steps, |v| v[0] *= 3.0));
     assert_inconsistent(&e, "CODES", "is not coded");
     let e = verify_error_of(|index| {
         let learned = &mut fast(index).learned;
@@ -360,11 +354,13 @@ fn verify_finds_what_opening_leaves_out() {
         learned.bin_blocks = codes.into();
     });
     assert_inconsistent(&e, "CODES", "centre of its bin");
-    let e = verify_error_of(|index| fast(index).learned.bounds[2].radius = 0.0);
+    let e = verify_error_of(|index| change!(fast(index).learned.bounds, |v| v[2].radius = 0.0));
     assert_inconsistent(&e, "LEARNED", "from the centre");
     let e = verify_error_of(|index| {
-        let bounds = &mut fast(index).learned.bounds[1];
-        (bounds.low, bounds.high) = (bounds.high * 2.0 + 9.0, bounds.high * 3.0 + 9.0);
+        change!(fast(index).learned.bounds, |v| {
+            let high = v[1].high;
+            (v[1].low, v[1].high) = (high * 2.0 + 9.0, high * 3.0 + 9.0);
+        });
     });
     assert_inconsistent(&e, "LEARNED", "from the frame");
 }

@@ -72,7 +72,7 @@ type Wrong = (Kind, String);
 impl Local {
     fn of(index: &Index, body: &Fast, bin: usize, position: usize) -> Self {
         let model = &body.model;
-        let cell = body.bin_cell[bin] as usize;
+        let cell = body.bin_cell()[bin] as usize;
         let vector = vector(index, position);
         let mut x = vec![0.0; model.dim()];
         index.space.apply(&vector, &mut x);

@@ -1,0 +1,192 @@
+//! Arrays of a mapped file that nobody has checked: whatever they hold, reading them does no harm.
+
+use std::path::Path;
+
+use garlic_simd::CODE_LANES;
+
+use super::*;
+use crate::Search;
+use crate::cell::learned::{Bin, Learned};
+use crate::index::Fast;
+
+/// Writes an index that `save` would refuse, and maps it.
+fn open_changed(path: &Path, change: impl FnOnce(&mut Fast)) -> Index {
+    let mut index = tempered_sample(60, 8, Store::F32, 9);
+    match &mut index.body {
+        Body::Tempered(body) => change(std::sync::Arc::make_mut(body)),
+        Body::Published(_) => panic!("not a tempered body"),
+    }
+    let bytes = index.to_bytes();
+    Index::from_bytes(&bytes).unwrap_err();
+    std::fs::write(path, bytes).unwrap();
+    Index::open(path).unwrap()
+}
+
+fn learned(index: &Index) -> &Learned {
+    &index.tempered().unwrap().learned
+}
+
+/// Fails unless every accessor gives an answer within the arrays, whatever it is asked.
+fn ask_everything(index: &Index) {
+    let body = index.tempered().unwrap();
+    let learned = learned(index);
+    let far = [usize::MAX - 1, usize::MAX, u32::MAX as usize];
+    let mut centres = Vec::new();
+    for cell in (0..learned.cells() + 3).chain(far) {
+        let bins = learned.bins_of(cell);
+        assert!(bins.start <= bins.end && bins.end <= learned.bounds.len());
+        let codes = learned.bin_codes(cell);
+        assert!(codes.len().is_multiple_of(learned.bin_block_bytes()));
+        assert!(body.cell_len(cell) <= index.len());
+        learned.decode_centres(cell, body.model().rank(), &mut centres);
+    }
+    for bin in (0..learned.bounds.len() + 3).chain(far) {
+        let positions = learned.positions(bin);
+        assert!(positions.start <= positions.end && positions.end <= index.len());
+        let blocks = learned.codes(bin).len() / learned.block_bytes();
+        assert!(positions.len() <= blocks * CODE_LANES);
+    }
+    assert_eq!(body.bin_cell().len(), learned.bounds.len());
+    assert!(
+        body.bin_cell()
+            .iter()
+            .all(|c| (*c as usize) < index.cells())
+    );
+    let mut row = Vec::new();
+    let query = [1.0; 9];
+    let mut bytes = Vec::new();
+    let query = index.vectors.prepare(&query, &mut bytes);
+    for position in (0..index.len() + 3).chain(far) {
+        let there = position < index.len();
+        let point = index.view().unwrap().point(position as u32);
+        assert_eq!(point.is_some(), there);
+        assert_eq!(index.vectors.read(9, position, &mut row), there);
+        assert_eq!(index.vectors.distance(&query, position).is_finite(), there);
+        index.vectors.prefetch(9, position);
+        assert_eq!(row.len(), 9);
+    }
+}
+
+/// The ids that searches of three sorts find.
+fn search_ids(index: &Index) -> [Vec<u64>; 3] {
+    let searches = [
+        Search::new(60),
+        Search::new(60).probes(3).bins(1.0).rerank(100),
+        Search::new(9).exact(true),
+    ];
+    searches.map(|search| {
+        let hits = index.search(&[50.0; 9], &search).unwrap().hits;
+        hits.iter().map(|hit| hit.id).collect()
+    })
+}
+
+#[test]
+fn cells_and_bins_out_of_order_are_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    type Change = fn(&mut Learned);
+    let changes: [Change; 7] = [
+        |l| change!(l.cell_bins, |v| v[1] = u32::MAX),
+        |l| change!(l.cell_bins, |v| v[2] = 0),
+        |l| change!(l.bin_block_of, |v| v[1] = u32::MAX),
+        |l| change!(l.bin_block_of, |v| v[0] = 1),
+        |l| change!(l.bins, |v| v[1].first = u32::MAX),
+        |l| change!(l.bins, |v| v[1].block = u32::MAX),
+        // Every other bin claims everything.
+        |l| {
+            change!(l.bins, |v| {
+                let last = v[v.len() - 1];
+                for (i, bin) in v.iter_mut().rev().enumerate() {
+                    *bin = if i % 2 == 0 {
+                        last
+                    } else {
+                        Bin { first: 0, block: 0 }
+                    };
+                }
+            })
+        },
+    ];
+    for change in changes {
+        let index = open_changed(&path, |body| change(&mut body.learned));
+        assert!(!learned(&index).in_order());
+        ask_everything(&index);
+        let [first, all, exact] = search_ids(&index);
+        assert!(first.is_empty() && all.is_empty());
+        assert_eq!(exact.len(), 9, "brute force needs no bins");
+    }
+}
+
+#[test]
+fn padding_that_looks_like_points_is_no_hit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    // Every norm is zero: every lane, padding too, looks as near as can be.
+    let index = open_changed(&path, |body| {
+        for bins in [true, false] {
+            let learned = &mut body.learned;
+            let bytes = match bins {
+                true => learned.bin_block_bytes(),
+                false => learned.block_bytes(),
+            };
+            let all = if bins {
+                &mut learned.bin_blocks
+            } else {
+                &mut learned.blocks
+            };
+            *all = super::changed_buffer(all, |codes| {
+                for block in codes.chunks_exact_mut(bytes) {
+                    block[bytes - 4 * CODE_LANES..].fill(0);
+                }
+            });
+        }
+    });
+    ask_everything(&index);
+    let [first, all, exact] = search_ids(&index);
+    for ids in [&first, &all, &exact] {
+        let unique: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(unique.len(), ids.len(), "no point is found twice");
+    }
+    assert_eq!(all.len(), 60);
+}
+
+#[test]
+fn numbers_that_are_none_are_no_distance() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    for store in [Store::F32, Store::F16] {
+        let mut index = tempered_sample(40, 8, store, 5);
+        match &mut index.vectors {
+            Stored::F32(values) => change!(*values, |v| v[..9].fill(f32::NAN)),
+            Stored::F16(halves) => change!(*halves, |v| v[..9].fill(0xffff)),
+            Stored::U8(_) => panic!("not asked for"),
+        }
+        std::fs::write(&path, index.to_bytes()).unwrap();
+        let opened = Index::open(&path).unwrap();
+        let hits = opened.search(&[50.0; 9], &Search::new(40).exact(true));
+        let hits = hits.unwrap().hits;
+        assert!(hits.iter().all(|hit| !hit.distance.is_nan()));
+        assert_eq!(
+            hits.iter().filter(|hit| hit.distance.is_infinite()).count(),
+            1
+        );
+        assert!(hits[39].distance.is_infinite(), "at the end");
+    }
+}
+
+#[test]
+fn an_index_in_order_is_asked_without_harm() {
+    for mut index in indexes().into_iter().skip(1) {
+        assert!(learned(&index).in_order());
+        if index.len() == 40 {
+            ask_everything(&index);
+        }
+        let clone = index.clone();
+        assert_eq!(
+            learned(&clone).blocks.as_ptr(),
+            learned(&index).blocks.as_ptr()
+        );
+        assert_eq!(clone.ids.as_ptr(), index.ids.as_ptr());
+        change!(index.ids, |v| v[0] = 99);
+        assert_ne!(clone, index);
+    }
+}

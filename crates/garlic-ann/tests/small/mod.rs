@@ -1,0 +1,120 @@
+//! Indexes of a few kilobytes, of every kind, and searches of all sorts on them.
+#![allow(dead_code, unreachable_pub)] // each test program uses its own part
+
+use std::fs;
+use std::path::Path;
+
+use garlic_ann::{Config, Hit, Index, Preset, Rows, Search};
+
+/// Dimension of the vectors.
+pub const DIM: usize = 3;
+
+/// Points in three clumps; whole numbers, so that every type can store them.
+pub fn points(count: usize) -> Vec<f32> {
+    let coordinate = |i: usize| (i / DIM % 3 * 80 + i * 37 % 41 + i % DIM * 7) as f32;
+    (0..count * DIM).map(coordinate).collect()
+}
+
+fn build(preset: Preset, count: usize, settings: &[(&str, &str)]) -> Index {
+    let mut config = Config {
+        seed: 3,
+        ..Config::preset(preset)
+    };
+    for (key, value) in settings {
+        config.set(key, value).unwrap();
+    }
+    let values = points(count);
+    let builder = Index::builder().config(config).threads(1);
+    builder.build(Rows::new(&values, DIM).unwrap()).unwrap()
+}
+
+/// An index of tempered cells.
+pub fn tempered(store: &str, code_bits: &str) -> Index {
+    let settings = [
+        ("cells", "3"),
+        ("bin_size", "3"),
+        ("axes", "2"),
+        ("calibration_queries", "0"),
+        ("store", store),
+        ("code_bits", code_bits),
+    ];
+    build(Preset::Default, 30, &settings)
+}
+
+/// A larger index of tempered cells that has measured what recall targets take.
+pub fn calibrated() -> Index {
+    let settings = [
+        ("cells", "3"),
+        ("bin_size", "6"),
+        ("axes", "2"),
+        ("store", "f16"),
+    ];
+    build(Preset::Default, 60, &settings)
+}
+
+/// An index of the published method.
+pub fn published() -> Index {
+    let settings = [
+        ("initial_cells", "3"),
+        ("epochs", "2"),
+        ("batch", "10"),
+        ("rank", "2"),
+    ];
+    build(Preset::Paper, 12, &settings)
+}
+
+/// All kinds, with their names.
+pub fn indexes() -> Vec<(&'static str, Index)> {
+    vec![
+        ("published", published()),
+        ("f32, 8 bits", tempered("f32", "8")),
+        ("f16, 4 bits", tempered("f16", "4")),
+        ("u8, 8 bits", tempered("u8", "8")),
+        ("calibrated", calibrated()),
+    ]
+}
+
+/// Writes a new file: cutting and filling an old one makes some file systems wait for the disk.
+pub fn put(path: &Path, bytes: &[u8]) {
+    let _ = fs::remove_file(path);
+    fs::write(path, bytes).unwrap();
+}
+
+/// Queries on a point, between points, and far away.
+pub const QUERIES: [f32; 4 * DIM] = [
+    80.0, 90.0, 99.0, 40.5, 60.25, 3.0, 500.25, -300.5, 0.0, 0.0, 9.0, 15.0,
+];
+
+/// Answers to searches of all sorts, each checked for what must be true whatever the index holds.
+pub fn search_all(index: &Index) -> Vec<Vec<Hit>> {
+    let mut searches = vec![
+        Search::new(3),
+        Search::new(2).exact(true),
+        Search::new(40).probes(2).bins(0.5),
+        Search::new(5).probes(usize::MAX).bins(1.0),
+    ];
+    if index.tempered().is_some() {
+        searches.push(Search::new(4).recall(0.99));
+        searches.push(Search::new(4).probes(3).rerank(usize::MAX));
+    }
+    let queries = Rows::new(&QUERIES, DIM).unwrap();
+    let mut all = Vec::new();
+    for (number, search) in searches.iter().enumerate() {
+        let k = [3, 2, 40, 5, 4, 4][number];
+        let mut answers: Vec<Vec<Hit>> = Vec::new();
+        if number == 0 {
+            let batch = index.search_batch(queries, search).unwrap();
+            answers.extend(batch.into_iter().map(|a| a.hits));
+        }
+        for query in queries.iter() {
+            answers.push(index.search(query, search).unwrap().hits);
+        }
+        for hits in &answers {
+            assert!(hits.len() <= k.min(index.len()), "{hits:?}");
+            assert!(hits.iter().all(|hit| hit.distance >= 0.0), "{hits:?}");
+            assert!(hits.is_sorted_by(|a, b| a.distance <= b.distance));
+        }
+        all.extend(answers);
+    }
+    all
+}
