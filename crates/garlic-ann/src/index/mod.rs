@@ -6,6 +6,7 @@ mod calibration;
 mod memory;
 mod progress;
 mod published;
+mod standin;
 pub(crate) mod stored;
 mod tempered;
 

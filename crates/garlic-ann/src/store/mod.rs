@@ -5,7 +5,7 @@
 //!
 //! The format is not frozen yet: a file is read by the versions of the program that share its format version.
 
-mod atomic;
+pub(crate) mod atomic;
 mod bins;
 mod decode;
 mod encode;
@@ -112,7 +112,7 @@ impl Index {
     }
 }
 
-fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
     let save = || -> io::Result<()> {
         let source = Source::new(index)?;
         let layout = write::measure(&source)?;
