@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use garlic_linalg::Rows;
 
+use super::super::record::{Batch, Kind};
 use super::super::{Live, Options};
 use super::script::{DIM, Script, Step, create, directory, first, look, open, state, vector};
 use super::sim::SimDisk;
@@ -221,17 +222,18 @@ fn damage_is_an_error_that_says_where() {
     }
 
     // A record that is whole, but that this checkpoint cannot have been given.
-    let other = SimDisk::new();
-    let live = create(&other, &Options::new()).unwrap();
-    live.remove(&[20, 5]).unwrap();
-    live.checkpoint().unwrap();
-    script.run(&live, 0).unwrap();
-    drop(live);
-    let log = directory().join("log-2");
-    other.edit(&log, |bytes| {
-        let record = bytes[32..].to_vec();
+    let disk = whole.copy();
+    let batch = Batch {
+        kind: Kind::Update,
+        ids: &[60],
+        vectors: &vector(60, 0),
+    };
+    let (head, vectors, padding) = batch.encode(1, 0, 0);
+    disk.edit(&directory().join("log-1"), |bytes| {
         bytes.truncate(32);
-        bytes.extend(record);
+        bytes.extend([&head, &*vectors, &padding].into_iter().flatten());
     });
-    assert!(look(&other).is_some());
+    let error = open(&disk, &Options::new()).unwrap_err();
+    assert!(matches!(error, Error::Log { offset: 32, .. }), "{error}");
+    assert!(error.to_string().contains("does not take"), "{error}");
 }

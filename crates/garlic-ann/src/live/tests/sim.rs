@@ -248,13 +248,14 @@ impl SimDisk {
         Self::with(inodes, names)
     }
 
-    /// A number for all that is on the disk: names and contents.
+    /// A number for all that anybody could read: names and contents, except what temporary files hold.
     pub(super) fn fingerprint(&self) -> u64 {
         let state = self.state();
         let mut hasher = DefaultHasher::new();
         for (path, inode) in &state.names {
             path.hash(&mut hasher);
-            if *inode != DIRECTORY {
+            let temporary = path.extension().is_some_and(|end| end == "tmp");
+            if *inode != DIRECTORY && !temporary {
                 state.inodes[*inode].seen.hash(&mut hasher);
             }
         }
