@@ -150,6 +150,54 @@ fn cut_everywhere(script: &Script, options: &Options, promised: impl Fn(usize) -
     }
 }
 
+/// What a writer builds upon after a kill must be on the device before it acknowledges anything.
+#[test]
+fn what_is_acknowledged_after_a_kill_survives_a_power_cut() {
+    let script = Script::standard();
+    let mut known = Known::default();
+    for at in 0.. {
+        let disk = SimDisk::new();
+        disk.plan(Plan::Cut(at));
+        let acknowledged = run(&disk, &script, &small_log());
+        if !disk.is_off() {
+            return;
+        }
+        let Some(found) = known.look(&disk.after_kill()) else {
+            assert_eq!(acknowledged, 0, "killed at {at}");
+            continue;
+        };
+        let to = acknowledged.min(script.states.len() - 1);
+        let allowed = &script.states[acknowledged.max(1) - 1..=to];
+        assert!(allowed.contains(&found), "killed at {at}");
+
+        let again = disk.after_kill();
+        let live = open(&again, &Options::new()).unwrap();
+        live.remove(&[0]).unwrap();
+        let mut next = found.clone();
+        next.remove(&0);
+        for keep in [Keep::Nothing, Keep::Everything, Keep::Random(at as u64)] {
+            let after = again.after_cut(keep);
+            assert_eq!(known.look(&after).as_ref(), Some(&next), "{at} {keep:?}");
+        }
+        // Before it acknowledges anything the power may take what only the cache had, but no promise.
+        for cut in 0.. {
+            let again = disk.after_kill();
+            again.plan(Plan::Cut(cut));
+            drop(open(&again, &small_log()));
+            if !again.is_off() {
+                break;
+            }
+            for seed in 0..random_cuts().unwrap_or(4) {
+                let after = again.after_cut(Keep::Random(seed));
+                match known.look(&after) {
+                    None => assert_eq!(acknowledged, 0, "killed at {at}, cut at {cut}"),
+                    Some(found) => assert!(allowed.contains(&found), "{at} {cut} {seed}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_was_acknowledged_survives_a_power_cut() {
     cut_everywhere(&Script::standard(), &Options::new(), |acknowledged| {

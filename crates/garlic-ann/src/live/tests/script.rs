@@ -99,6 +99,7 @@ impl Script {
             Step::Compact,
             Step::Remove(vec![30, 3, 4]),
             Step::Add(vec![31, 32, 33, 34, 35]),
+            Step::Remove(vec![31]),
         ])
     }
 
@@ -125,9 +126,9 @@ pub(super) fn directory() -> PathBuf {
     Path::new("/simulated").join("live")
 }
 
-/// Small enough that logs of a script rotate by themselves.
+/// Small enough that most batches make a checkpoint, and large enough that a small removal does not.
 pub(super) fn small_log() -> Options {
-    Options::new().log_limit(300)
+    Options::new().log_limit(150)
 }
 
 pub(super) fn create(disk: &SimDisk, options: &Options) -> Result<Live> {

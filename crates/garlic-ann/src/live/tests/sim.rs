@@ -248,6 +248,15 @@ impl SimDisk {
         Self::with(inodes, names)
     }
 
+    /// The disk after a kill: it has forgotten nothing, and synced nothing more.
+    pub(super) fn after_kill(&self) -> Self {
+        let state = self.state();
+        let disk = Self::with(state.inodes.clone(), state.names.clone());
+        disk.state().synced = state.synced.clone();
+        disk.state().pending = state.pending.clone();
+        disk
+    }
+
     /// A number for all that anybody could read: names and contents, except what temporary files hold.
     pub(super) fn fingerprint(&self) -> u64 {
         let state = self.state();
