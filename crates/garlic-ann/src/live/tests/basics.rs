@@ -137,12 +137,12 @@ fn a_snapshot_stays_what_it_was() {
     }
     assert_eq!(state(&before), script.states[0]);
     assert_eq!(state(&live.snapshot()), *script.states.last().unwrap());
-    let query = vector(31, 8);
+    let query = vector(32, 8);
     let hits = live
         .search(&query, &Search::new(1).exact(true))
         .unwrap()
         .hits;
-    assert_eq!((hits[0].id, hits[0].distance), (31, 0.0));
+    assert_eq!((hits[0].id, hits[0].distance), (32, 0.0));
     let rows = Rows::new(&query, DIM).unwrap();
     let answers = live
         .search_batch(rows, &Search::new(1).exact(true))

@@ -131,6 +131,7 @@ fn fail_everywhere(script: &Script, options: &Options, code: i32, forever: bool,
 fn a_device_that_fails_once_loses_nothing_that_was_acknowledged() {
     let script = Script::standard();
     fail_everywhere(&script, &Options::new(), NO_SPACE, false, true);
+    fail_everywhere(&script, &small_log(), NO_SPACE, false, true);
     fail_everywhere(&script, &small_log(), IO_ERROR, false, false);
 }
 

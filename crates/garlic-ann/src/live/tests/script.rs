@@ -33,7 +33,7 @@ pub(super) enum Step {
 
 /// A vector that no other point or version has.
 pub(super) fn vector(id: u64, version: usize) -> Vec<f32> {
-    let at = |factor: u64| ((id * factor + 7) % 31) as f32;
+    let at = |factor: u64| ((id * factor + 7) % 67) as f32;
     vec![at(3) + version as f32 / 64.0, at(11), at(17)]
 }
 
