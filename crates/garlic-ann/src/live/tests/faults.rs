@@ -1,8 +1,9 @@
 //! A device that fails: every operation of a workload in turn, once or from then on.
 
 use super::super::{Live, Options};
+use super::device::Keep;
 use super::script::{Script, Step, create, look, open, small_log, state};
-use super::sim::{IO_ERROR, Keep, NO_SPACE, Plan, SimDisk};
+use super::sim::{IO_ERROR, NO_SPACE, Plan, SimDisk};
 use crate::error::Error;
 
 /// How often a workload may have to begin again after one failure.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::super::{Options, SyncPolicy};
+use super::device::Keep;
 use super::script::{IDS, Script, State, Step, create, look, open, small_log, state, vector};
-use super::sim::{Keep, Plan, SimDisk};
+use super::sim::{Plan, SimDisk};
 use garlic_linalg::Rows;
 
 /// Random leftovers of each cut. `GARLIC_CUTS` sets another number, and tears records at every byte.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, hash_map::DefaultHasher};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Cursor, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use garlic_linalg::{random_stream, uniform_unit};
 
 use super::super::disk::{Disk, Held, Input, Output};
+use super::device::{Change, DIRECTORY, Inode, Keep};
 use crate::error::{Error, Result};
 use crate::index::Index;
 
@@ -33,62 +33,6 @@ pub(super) enum Plan {
         half: bool,
     },
 }
-
-/// What a power cut leaves of what was not synced.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Keep {
-    Nothing,
-    Everything,
-    /// All names, and of each file this many bytes of what was written and not synced.
-    Torn(usize),
-    /// The names as synced, the contents as written.
-    Contents,
-    /// Any part of names and contents.
-    Random(u64),
-}
-
-#[derive(Clone, Default)]
-struct Inode {
-    /// As a reader sees it.
-    seen: Vec<u8>,
-    /// As it is on the device.
-    synced: Vec<u8>,
-    /// What the next sync writes to the device.
-    dirty: Vec<Range<usize>>,
-}
-
-#[derive(Clone)]
-enum Change {
-    Link(PathBuf, usize),
-    Rename(PathBuf, PathBuf, usize),
-    Unlink(PathBuf),
-}
-
-impl Change {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Link(path, _) | Self::Rename(_, path, _) | Self::Unlink(path) => path,
-        }
-    }
-
-    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
-        match self {
-            Self::Link(path, inode) => {
-                names.insert(path.clone(), *inode);
-            }
-            Self::Rename(from, to, inode) => {
-                names.remove(from);
-                names.insert(to.clone(), *inode);
-            }
-            Self::Unlink(path) => {
-                names.remove(path);
-            }
-        }
-    }
-}
-
-/// Stands for a directory among the numbers of inodes.
-const DIRECTORY: usize = usize::MAX;
 
 struct State {
     inodes: Vec<Inode>,
@@ -291,59 +235,6 @@ impl SimDisk {
         let inode = state.inode(path).unwrap();
         edit(&mut state.inodes[inode].seen);
         state.inodes[inode].synced = state.inodes[inode].seen.clone();
-    }
-}
-
-impl Inode {
-    fn write(&mut self, bytes: &[u8]) {
-        let start = self.seen.len();
-        self.seen.extend_from_slice(bytes);
-        self.dirty.push(start..self.seen.len());
-    }
-
-    fn sync(&mut self) {
-        self.synced.resize(self.seen.len(), 0);
-        for range in self.dirty.drain(..) {
-            self.synced[range.clone()].copy_from_slice(&self.seen[range]);
-        }
-    }
-
-    fn cut(&mut self, keep: Keep, unit: &mut dyn FnMut() -> f64) {
-        let mut bytes = std::mem::take(&mut self.synced);
-        let mut left = match keep {
-            Keep::Nothing => 0,
-            Keep::Torn(bytes) => bytes,
-            Keep::Everything | Keep::Contents | Keep::Random(_) => usize::MAX,
-        };
-        for range in self.dirty.drain(..) {
-            let range = range.start..range.end.min(range.start.saturating_add(left));
-            left -= range.len().min(left);
-            if range.is_empty() {
-                continue;
-            }
-            bytes.resize(bytes.len().max(range.end), 0);
-            if !matches!(keep, Keep::Random(_)) {
-                bytes[range.clone()].copy_from_slice(&self.seen[range]);
-                continue;
-            }
-            // Pieces of any size arrive, stay zero, or are what lay on the device before.
-            let mut at = range.start;
-            while at < range.end {
-                let piece = at..range.end.min(at + 1 + (unit() * 64.0) as usize);
-                at = piece.end;
-                match (unit() * 8.0) as usize {
-                    0 => bytes[piece].fill_with(|| (unit() * 256.0) as u8),
-                    1 | 2 => {}
-                    _ => bytes[piece.clone()].copy_from_slice(&self.seen[piece]),
-                }
-            }
-            if unit() < 0.5 {
-                let lost = (unit() * range.len() as f64) as usize;
-                bytes.truncate(range.end - lost);
-            }
-        }
-        self.seen = bytes.clone();
-        self.synced = bytes;
     }
 }
 
