@@ -228,6 +228,50 @@ pub enum Error {
         /// What is wrong with it.
         source: crate::store::FormatError,
     },
+    /// Somebody else writes to the index directory.
+    #[error(
+        "{path}: another writer has this index directory open; close it first, or open the directory read-only",
+        path = path.display()
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no index directory, or there is one where none should be.
+    #[error("{path}: {message}", path = path.display())]
+    Directory {
+        /// The directory, or the file in it that is wrong.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A record of the log is not what was written, although it had been acknowledged.
+    #[error("{path}: the log is damaged at byte {offset}: {message}", path = path.display())]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The handle was opened read-only.
+    #[error("{path}: opened read-only; open the directory for writing to change it", path = path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An earlier write failed, so that it is unknown what the device holds.
+    #[error(
+        "{path}: an earlier write failed ({message}); searches go on, open the directory again to write",
+        path = path.display()
+    )]
+    Broken {
+        /// The directory.
+        path: PathBuf,
+        /// The failure.
+        message: String,
+    },
 }
 
 /// `Result` with the library's [`Error`].

@@ -1,6 +1,6 @@
 //! Running queries: one at a time with buffers that are kept, or many in parallel.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use garlic_linalg::Rows;
 use rayon::prelude::*;
@@ -36,12 +36,14 @@ pub(crate) struct Scratch {
 }
 
 /// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
-#[derive(Default)]
+///
+/// Copies of an index share them.
+#[derive(Clone, Default)]
 #[expect(
     clippy::vec_box,
     reason = "moving a pointer in and out is cheaper than moving the buffers' handles"
 )]
-pub(crate) struct ScratchPool(Mutex<Vec<Box<Scratch>>>);
+pub(crate) struct ScratchPool(Arc<Mutex<Vec<Box<Scratch>>>>);
 
 impl ScratchPool {
     fn take(&self) -> Box<Scratch> {
@@ -61,21 +63,9 @@ impl ScratchPool {
     }
 }
 
-impl Clone for ScratchPool {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
 impl std::fmt::Debug for ScratchPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ScratchPool")
-    }
-}
-
-impl PartialEq for ScratchPool {
-    fn eq(&self, _: &Self) -> bool {
-        true
     }
 }
 

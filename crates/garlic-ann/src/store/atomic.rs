@@ -1,7 +1,7 @@
 //! Replacing a file all at once: whoever opens the name sees the old file or the new one, never a part.
 //!
 //! Write to a temporary file beside the target, sync it, rename it over the target, sync the directory. The
-//! steps go through [`Place`], so that tests can make each of them fail.
+//! steps go through [`Place`], so that tests can make each of them fail, or cut the power between them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ const BUFFER: usize = 256 * 1024;
 const ATTEMPTS: u32 = 100;
 
 /// What replacing a file asks of the file system.
-pub(super) trait Place {
+pub(crate) trait Place {
     /// A file being written.
     type File: Write;
     /// Creates a temporary file; it must not exist yet.
@@ -24,10 +24,14 @@ pub(super) trait Place {
     fn rename(&self, temporary: &Path, target: &Path) -> io::Result<()>;
     /// Forces the directory's new entry to the device.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Removes a temporary file that is not wanted any more.
+    fn remove(&self, temporary: &Path) -> io::Result<()> {
+        fs::remove_file(temporary)
+    }
 }
 
 /// The file system of the machine.
-pub(super) struct Disk;
+pub(crate) struct Disk;
 
 impl Place for Disk {
     type File = File;
@@ -60,11 +64,21 @@ impl Place for Disk {
 ///
 /// On an error `target` is as it was and the temporary file is gone. The one exception: if only the last step
 /// fails, syncing the directory, `target` is the new file, whole, but may not survive a power cut.
-pub(super) fn replace<P: Place>(
+pub(crate) fn replace<P: Place>(
     place: &P,
     target: &Path,
     content: impl FnOnce(&mut BufWriter<P::File>) -> io::Result<()>,
 ) -> io::Result<()> {
+    prepare(place, target, content)?.commit()
+}
+
+/// Writes and syncs a temporary file beside `target`. As long as it is not committed, `target` is untouched;
+/// whoever must know whether an error may have changed `target` takes the two halves one by one.
+pub(crate) fn prepare<'a, P: Place>(
+    place: &'a P,
+    target: &'a Path,
+    content: impl FnOnce(&mut BufWriter<P::File>) -> io::Result<()>,
+) -> io::Result<Prepared<'a, P>> {
     if target.is_dir() {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
@@ -77,10 +91,7 @@ pub(super) fn replace<P: Place>(
             "is not the name of a file",
         ));
     };
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(target);
     let (file, temporary) = create(place, directory, &name.to_string_lossy())?;
     let mut out = BufWriter::with_capacity(BUFFER, file);
     let written = content(&mut out).and_then(|()| out.flush());
@@ -88,13 +99,38 @@ pub(super) fn replace<P: Place>(
     let (mut file, _) = out.into_parts();
     written?;
     place.sync(&mut file)?;
-    drop(file);
-    place.rename(&temporary.path, target)?;
-    temporary.keep();
-    place.sync_directory(directory)
+    Ok(Prepared { temporary, target })
 }
 
-fn create<P: Place>(place: &P, directory: &Path, name: &str) -> io::Result<(P::File, Temporary)> {
+/// The directory that a file is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A new file, written and synced, that does not have its final name yet. Dropped, it is removed.
+pub(crate) struct Prepared<'a, P: Place> {
+    temporary: Temporary<'a, P>,
+    target: &'a Path,
+}
+
+impl<P: Place> Prepared<'_, P> {
+    /// Gives the file its final name and makes that durable.
+    pub(crate) fn commit(self) -> io::Result<()> {
+        let place = self.temporary.place;
+        place.rename(&self.temporary.path, self.target)?;
+        self.temporary.keep();
+        place.sync_directory(directory_of(self.target))
+    }
+}
+
+fn create<'a, P: Place>(
+    place: &'a P,
+    directory: &Path,
+    name: &str,
+) -> io::Result<(P::File, Temporary<'a, P>)> {
     // Cut, because the target's own name may already be as long as the file system allows.
     let stem: String = name.chars().take(40).collect();
     let process = std::process::id();
@@ -102,7 +138,10 @@ fn create<P: Place>(place: &P, directory: &Path, name: &str) -> io::Result<(P::F
     loop {
         let path = directory.join(format!(".{stem}.{process}-{attempt}.tmp"));
         match place.create(&path) {
-            Ok(file) => return Ok((file, Temporary { path, keep: false })),
+            Ok(file) => {
+                let keep = false;
+                return Ok((file, Temporary { place, path, keep }));
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
                 attempt += 1;
             }
@@ -112,22 +151,23 @@ fn create<P: Place>(place: &P, directory: &Path, name: &str) -> io::Result<(P::F
 }
 
 /// Removes the temporary file on every way out, a panic included, unless it was renamed.
-struct Temporary {
+struct Temporary<'a, P: Place> {
+    place: &'a P,
     path: PathBuf,
     keep: bool,
 }
 
-impl Temporary {
+impl<P: Place> Temporary<'_, P> {
     fn keep(mut self) {
         self.keep = true;
     }
 }
 
-impl Drop for Temporary {
+impl<P: Place> Drop for Temporary<'_, P> {
     fn drop(&mut self) {
         if !self.keep {
             // The error that brought us here is the one to report.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.place.remove(&self.path);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Files of format version 2 and later stay readable.
 
-mod atomic;
+pub(crate) mod atomic;
 mod bins;
 mod decode;
 mod encode;
@@ -143,7 +143,7 @@ impl Index {
     }
 }
 
-fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
     let flat = index.flattened()?;
     let save = || -> io::Result<()> {
         let source = Source::new(flat.as_ref().unwrap_or(index))?;

@@ -1,0 +1,353 @@
+//! An index directory that is open for writing: checkpoint, log, and the steps between generations.
+//!
+//! The rule behind every order of steps: whatever `CURRENT` names is whole and on the device before `CURRENT`
+//! names it, and nothing is removed before the device knows that it is not named any more.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::current::{self, CURRENT, LOCK, index_path, log_path};
+use super::disk::{Disk, Held, OnDisk};
+use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
+use super::options::Options;
+use super::record::Batch;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::store::{atomic, save_to};
+
+/// What is known about a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Number of the checkpoint, from 1.
+    pub generation: u64,
+    /// Bytes of the checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Batches in the log.
+    pub log_batches: u64,
+    /// Why the last checkpoint that was made by itself failed, if it did. The batch before it is safe in the log.
+    pub failed_checkpoint: Option<String>,
+}
+
+/// A directory, locked for writing.
+pub(super) struct Directory {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    options: Options,
+    log: Appender,
+    /// Its `log_batches` and `log_bytes` are the log's own.
+    status: Status,
+    /// Log bytes above which a checkpoint is due.
+    due: u64,
+    /// Why nothing can be written any more.
+    broken: Option<String>,
+    _lock: Box<dyn Held>,
+}
+
+impl Directory {
+    /// Makes a new directory with `index` as its first checkpoint.
+    pub(super) fn create(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        index: &Index,
+        options: &Options,
+    ) -> Result<Self> {
+        let failed = |source| io_error(path, source);
+        disk.make_directory(path).map_err(failed)?;
+        disk.sync_directory(atomic::directory_of(path))
+            .map_err(failed)?;
+        let lock = lock(&*disk, path)?;
+        if disk
+            .names(path)
+            .map_err(failed)?
+            .iter()
+            .any(|n| n == CURRENT)
+        {
+            return Err(Error::Directory {
+                path: path.to_owned(),
+                message: "there is an index directory already; open it instead".into(),
+            });
+        }
+        let (log, checkpoint) = write_generation(&*disk, path, 1, index)?;
+        name_generation(&*disk, path, 1)
+            .map_err(|failure| io_error(&path.join(CURRENT), failure.into_source()))?;
+        Ok(Self::new(disk, path, options, lock, 1, log, checkpoint))
+    }
+
+    /// Opens a directory for writing and replays its log.
+    ///
+    /// What a reader sees need not be on the device: a sync may have failed, or never been asked for, before
+    /// the last writer ended. So the log and `CURRENT` are written anew before anything is built upon them.
+    /// A torn tail is gone with that.
+    pub(super) fn open(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        options: &Options,
+    ) -> Result<(Self, Index)> {
+        // Without this a path that is no directory would complain about its lock.
+        current::read(&*disk, path)?;
+        let lock = lock(&*disk, path)?;
+        let generation = current::read(&*disk, path)?;
+        let (index, found, length) = load(&*disk, path, generation)?;
+        let log_file = log_path(path, generation);
+        let failed = |source| io_error(&log_file, source);
+        if length > LOG_HEADER as u64 {
+            let (input, _) = disk.read(&log_file).map_err(failed)?;
+            atomic::replace(&OnDisk(&*disk), &log_file, |out| {
+                let copied = io::copy(&mut input.take(found.end), out)?;
+                if copied == found.end {
+                    Ok(())
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                }
+            })
+            .map_err(failed)?;
+        }
+        name_generation(&*disk, path, generation)
+            .map_err(|failure| io_error(&path.join(CURRENT), failure.into_source()))?;
+        clean(&*disk, path, generation);
+        let file = disk.append(&log_file).map_err(failed)?;
+        let log = Appender::new(file, generation, found.end, found.records);
+        let checkpoint = length_of(&*disk, &index_path(path, generation))?;
+        let open = Self::new(disk, path, options, lock, generation, log, checkpoint);
+        Ok((open, index))
+    }
+
+    fn new(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        options: &Options,
+        lock: Box<dyn Held>,
+        generation: u64,
+        log: Appender,
+        checkpoint_bytes: u64,
+    ) -> Self {
+        Self {
+            disk,
+            path: path.to_owned(),
+            options: options.clone(),
+            log,
+            status: Status {
+                generation,
+                checkpoint_bytes,
+                log_bytes: 0,
+                log_batches: 0,
+                failed_checkpoint: None,
+            },
+            due: options.limit(checkpoint_bytes),
+            broken: None,
+            _lock: lock,
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status {
+            log_bytes: self.log.length,
+            log_batches: self.log.records,
+            ..self.status.clone()
+        }
+    }
+
+    /// Fails if an earlier failure left the files in a state that nobody knows.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(message) => Err(Error::Broken {
+                path: self.path.clone(),
+                message: message.clone(),
+            }),
+        }
+    }
+
+    /// Appends a batch that the index has accepted; when this returns, the batch is as safe as the options say.
+    pub(super) fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.check()?;
+        let mut written = self.log.append(batch);
+        if written.is_ok() && self.options.sync_every_batch() {
+            written = self.log.sync();
+        }
+        written.map_err(|source| self.fail(log_path(&self.path, self.status.generation), source))
+    }
+
+    /// Forces every batch to the device.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.check()?;
+        self.log
+            .sync()
+            .map_err(|source| self.fail(log_path(&self.path, self.status.generation), source))
+    }
+
+    /// Makes `index` the next checkpoint, with an empty log.
+    ///
+    /// It must hold what checkpoint and log hold now. After an error all goes on as before, unless it is unknown
+    /// which generation counts.
+    pub(super) fn checkpoint(&mut self, index: &Index) -> Result<()> {
+        self.check()?;
+        let next = self.status.generation + 1;
+        let written = write_generation(&*self.disk, &self.path, next, index);
+        let (log, checkpoint_bytes) = written.inspect_err(|_| {
+            clean(&*self.disk, &self.path, self.status.generation);
+        })?;
+        match name_generation(&*self.disk, &self.path, next) {
+            Ok(()) => {}
+            Err(Failure::Before(source)) => {
+                clean(&*self.disk, &self.path, self.status.generation);
+                return Err(io_error(&self.path.join(CURRENT), source));
+            }
+            Err(Failure::Unknown(source)) => return Err(self.fail(self.path.join(CURRENT), source)),
+        }
+        self.log = log;
+        self.status = Status {
+            generation: next,
+            checkpoint_bytes,
+            failed_checkpoint: None,
+            ..self.status.clone()
+        };
+        self.due = self.options.limit(checkpoint_bytes);
+        clean(&*self.disk, &self.path, next);
+        Ok(())
+    }
+
+    /// Whether the log has grown enough for a checkpoint.
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        self.broken.is_none() && self.log.length > self.due && self.log.records > 0
+    }
+
+    /// Makes a checkpoint and tells whether that worked. The batch before it is safe in any case, so that a failure
+    /// is only noted, and tried again when the log has grown as much once more.
+    pub(super) fn try_checkpoint(&mut self, index: &Index) -> bool {
+        let Err(error) = self.checkpoint(index) else {
+            return true;
+        };
+        self.status.failed_checkpoint = Some(error.to_string());
+        let more = self.options.limit(self.status.checkpoint_bytes);
+        self.due = self.log.length.saturating_add(more);
+        false
+    }
+
+    fn fail(&mut self, path: PathBuf, source: io::Error) -> Error {
+        let error = Error::Io { path, source };
+        self.broken = Some(error.to_string());
+        error
+    }
+}
+
+/// Reads checkpoint and log of the generation that counts, with no lock and without changing anything.
+pub(super) fn open_read_only(disk: &dyn Disk, path: &Path) -> Result<Index> {
+    let mut generation = current::read(disk, path)?;
+    loop {
+        match load(disk, path, generation) {
+            Ok((index, ..)) => return Ok(index),
+            Err(error) => {
+                // A writer may have made a checkpoint in between and removed what was being read.
+                let now = current::read(disk, path)?;
+                if now == generation {
+                    return Err(error);
+                }
+                generation = now;
+            }
+        }
+    }
+}
+
+/// The index of a generation, what was read of its log, and how long the log is.
+fn load(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(Index, Replay, u64)> {
+    let mut index = disk.open_index(&index_path(path, generation))?;
+    let log_file = log_path(path, generation);
+    let (mut input, length) = disk
+        .read(&log_file)
+        .map_err(|source| io_error(&log_file, source))?;
+    let dim = index.dim();
+    let found = log::read(&mut *input, length, generation, dim, |change| {
+        change.apply(&mut index)
+    });
+    let found = found.map_err(|fault| match fault {
+        Fault::Io(source) => io_error(&log_file, source),
+        Fault::Damaged { offset, message } => Error::Log {
+            path: log_file,
+            offset,
+            message,
+        },
+        Fault::Refused { offset, error } => Error::Log {
+            path: log_file,
+            offset,
+            message: format!("the checkpoint does not take this record: {error}"),
+        },
+    })?;
+    Ok((index, found, length))
+}
+
+/// Writes checkpoint and empty log of a generation that nothing names yet.
+fn write_generation(
+    disk: &dyn Disk,
+    path: &Path,
+    generation: u64,
+    index: &Index,
+) -> Result<(Appender, u64)> {
+    let place = OnDisk(disk);
+    let index_file = index_path(path, generation);
+    save_to(&place, index, &index_file)?;
+    let log_file = log_path(path, generation);
+    let header = log::header(generation, index.dim());
+    let failed = |source| io_error(&log_file, source);
+    atomic::replace(&place, &log_file, |out| out.write_all(&header)).map_err(failed)?;
+    let file = disk.append(&log_file).map_err(failed)?;
+    let log = Appender::new(file, generation, LOG_HEADER as u64, 0);
+    Ok((log, length_of(disk, &index_file)?))
+}
+
+/// Why `CURRENT` was not replaced.
+enum Failure {
+    /// It is what it was.
+    Before(io::Error),
+    /// It may be either, now or after a power cut.
+    Unknown(io::Error),
+}
+
+impl Failure {
+    fn into_source(self) -> io::Error {
+        match self {
+            Self::Before(source) | Self::Unknown(source) => source,
+        }
+    }
+}
+
+/// Lets `CURRENT` name a generation.
+fn name_generation(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(), Failure> {
+    let place = OnDisk(disk);
+    let target = path.join(CURRENT);
+    let text = current::encode(generation);
+    let ready = atomic::prepare(&place, &target, |out| out.write_all(text.as_bytes()))
+        .map_err(Failure::Before)?;
+    ready.commit().map_err(Failure::Unknown)
+}
+
+/// Removes what other generations and killed writers left. What cannot be removed stays until the next time.
+fn clean(disk: &dyn Disk, path: &Path, generation: u64) {
+    for name in disk.names(path).unwrap_or_default() {
+        if current::is_leftover(&name, generation) {
+            let _ = disk.remove(&path.join(name));
+        }
+    }
+}
+
+fn lock(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Held>> {
+    let file = path.join(LOCK);
+    let held = disk.lock(&file).map_err(|source| io_error(&file, source))?;
+    held.ok_or_else(|| Error::Locked {
+        path: path.to_owned(),
+    })
+}
+
+fn length_of(disk: &dyn Disk, path: &Path) -> Result<u64> {
+    let opened = disk.read(path).map_err(|source| io_error(path, source))?;
+    Ok(opened.1)
+}
+
+fn io_error(path: &Path, source: io::Error) -> Error {
+    let path = path.to_owned();
+    Error::Io { path, source }
+}

@@ -1,0 +1,351 @@
+//! An index that changes while it is searched, and a directory that keeps every change.
+//!
+//! [`Live`] is one handle for many threads. Searches run on a snapshot and never wait for a writer; writers take
+//! turns. Opened on a directory, a batch that was acknowledged survives the end of the process and a power cut:
+//! it stands in a log before anybody sees it. `docs/live.md` draws the files and states what this relies on.
+//!
+//! ```
+//! use garlic_ann::{Index, Live, Rows, Search};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let place = tempfile::tempdir()?;
+//! # let directory = place.path().join("an-index");
+//! let data: Vec<f32> = (0..400).map(|i| ((i * 37) % 101) as f32).collect();
+//! let index = Index::builder().build(Rows::new(&data, 4)?)?;
+//!
+//! let live = Live::create(&directory, index)?;
+//! live.add(Rows::new(&[0.5, 0.5, 0.5, 0.5], 4)?, &[1000])?;
+//! live.remove(&[3])?;
+//! drop(live);
+//!
+//! let live = Live::open(&directory)?;
+//! let answer = live.search(&[0.5, 0.5, 0.5, 0.5], &Search::new(1).exact(true))?;
+//! assert_eq!(answer.hits[0].id, 1000);
+//! assert!(!live.snapshot().contains(3));
+//! # Ok(())
+//! # }
+//! ```
+
+mod current;
+mod directory;
+mod disk;
+mod log;
+mod options;
+mod record;
+mod swap;
+
+#[cfg(test)]
+mod tests;
+
+/// What [`swap`] is made of; its tests put `shuttle` in this place.
+mod sync {
+    pub(super) use std::sync::{Arc, Mutex, PoisonError, RwLock};
+}
+
+pub use directory::Status;
+pub use options::{Options, SyncPolicy};
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use garlic_linalg::Rows;
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::search::{Answer, Search};
+use directory::Directory;
+use disk::{Disk, Real};
+use record::{Batch, Kind};
+use swap::{Panicked, Swap};
+
+/// A handle to an index that changes while it is searched.
+///
+/// All methods take `&self`: share it by reference or in an [`Arc`]. See the [module](self) for an example.
+///
+/// An error of a writing method leaves what readers see as it was. After an error of the file system the outcome
+/// of that one batch is unknown until the directory is opened again, where it is there as a whole or not at all;
+/// until then further writes are refused with [`Error::Broken`], and searches go on.
+pub struct Live {
+    swap: Swap<Index, Writer>,
+    directory: Option<PathBuf>,
+}
+
+/// What a writer does besides changing the index.
+enum Writer {
+    /// Nothing.
+    Memory,
+    /// It writes to a directory.
+    Directory(Box<Directory>),
+    /// It refuses.
+    ReadOnly,
+}
+
+impl Live {
+    /// An index in memory only.
+    pub fn new(index: Index) -> Self {
+        Self {
+            swap: Swap::new(index, Writer::Memory),
+            directory: None,
+        }
+    }
+
+    /// Makes an index directory, with `index` as its first content, and opens it for writing.
+    ///
+    /// The directory is made unless it is there; the one above it must exist.
+    ///
+    /// # Errors
+    /// [`Error::Directory`] if there is an index directory already, [`Error::Locked`] if somebody is making one,
+    /// [`Error::Io`] when a step of the file system fails.
+    pub fn create(directory: impl AsRef<Path>, index: Index) -> Result<Self> {
+        Options::new().create(directory, index)
+    }
+
+    /// Opens an index directory for writing: reads its checkpoint and does again what its log says.
+    ///
+    /// One writer at a time. What an interrupted writer left at the end of the log, and promised nobody, is cut.
+    ///
+    /// # Errors
+    /// [`Error::Directory`] if there is none, [`Error::Locked`] if another handle has it open for writing,
+    /// [`Error::Log`] or [`Error::Format`] if a file is damaged, [`Error::Io`] when the file system fails.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(directory)
+    }
+
+    /// Reads an index directory as it is now. Takes no lock and changes no file; a writer may go on meanwhile,
+    /// and this handle does not see what it does.
+    ///
+    /// # Errors
+    /// Those of [`Live::open`], except for [`Error::Locked`].
+    pub fn open_read_only(directory: impl AsRef<Path>) -> Result<Self> {
+        Self::open_read_only_on(&Real, directory.as_ref())
+    }
+
+    fn create_on(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        index: Index,
+        options: &Options,
+    ) -> Result<Self> {
+        let directory = Directory::create(disk, path, &index, options)?;
+        Ok(Self::over(directory, path, index))
+    }
+
+    fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self> {
+        let (directory, index) = Directory::open(disk, path, options)?;
+        Ok(Self::over(directory, path, index))
+    }
+
+    fn open_read_only_on(disk: &dyn Disk, path: &Path) -> Result<Self> {
+        let index = directory::open_read_only(disk, path)?;
+        Ok(Self {
+            swap: Swap::new(index, Writer::ReadOnly),
+            directory: Some(path.to_owned()),
+        })
+    }
+
+    fn over(directory: Directory, path: &Path, index: Index) -> Self {
+        Self {
+            swap: Swap::new(index, Writer::Directory(Box::new(directory))),
+            directory: Some(path.to_owned()),
+        }
+    }
+
+    /// The index as it is now. It stays as it is while the handle goes on, and costs no copy.
+    pub fn snapshot(&self) -> Arc<Index> {
+        self.swap.snapshot()
+    }
+
+    /// [`Index::search`] on the current snapshot.
+    ///
+    /// # Errors
+    /// Those of [`Index::search`].
+    pub fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {
+        self.snapshot().search(query, search)
+    }
+
+    /// [`Index::search_batch`] on the current snapshot, the same one for all queries.
+    ///
+    /// # Errors
+    /// Those of [`Index::search_batch`].
+    pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
+        self.snapshot().search_batch(queries, search)
+    }
+
+    /// Adds points under new identifiers, all or none.
+    ///
+    /// # Errors
+    /// Those of [`Index::add`], and those of writing to the directory.
+    pub fn add(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let batch = Batch {
+            kind: Kind::Add,
+            ids,
+            vectors: vectors.data(),
+        };
+        self.change(&batch, |index| {
+            index.add(vectors, ids)?;
+            Ok(((), !ids.is_empty()))
+        })
+    }
+
+    /// Removes points; returns how many of them were there.
+    ///
+    /// # Errors
+    /// Those of [`Index::remove`], and those of writing to the directory.
+    pub fn remove(&self, ids: &[u64]) -> Result<usize> {
+        let batch = Batch {
+            kind: Kind::Remove,
+            ids,
+            vectors: &[],
+        };
+        self.change(&batch, |index| {
+            let removed = index.remove(ids)?;
+            Ok((removed, removed > 0))
+        })
+    }
+
+    /// Gives points that are there new vectors, all or none.
+    ///
+    /// # Errors
+    /// Those of [`Index::update`], and those of writing to the directory.
+    pub fn update(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let batch = Batch {
+            kind: Kind::Update,
+            ids,
+            vectors: vectors.data(),
+        };
+        self.change(&batch, |index| {
+            index.update(vectors, ids)?;
+            Ok(((), !ids.is_empty()))
+        })
+    }
+
+    /// Drops removed points and lays the index out anew; in a directory, this makes a checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Index::compact`] and of [`Live::checkpoint`].
+    pub fn compact(&self) -> Result<()> {
+        self.write(|before, writer| {
+            writer.check(self)?;
+            let mut next = before.clone();
+            next.compact()?;
+            if let Writer::Directory(directory) = writer {
+                directory.checkpoint(&next)?;
+            }
+            Ok((Some(next), ()))
+        })
+    }
+
+    /// Writes the index as a new checkpoint and begins an empty log, so that opening has nothing to replay. The index
+    /// goes on as opening would find it: laid out anew, without removed points.
+    ///
+    /// Happens by itself when the log has grown long ([`Options::log_limit`]). In memory it does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when a step of the file system fails; the old checkpoint and its log stay.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.write(|current, writer| {
+            writer.check(self)?;
+            let Writer::Directory(directory) = writer else {
+                return Ok((None, ()));
+            };
+            let mut next = current.clone();
+            next.compact()?;
+            directory.checkpoint(&next)?;
+            Ok((Some(next), ()))
+        })
+    }
+
+    /// Forces all batches to the device; only [`SyncPolicy::Never`] leaves something to do.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the device fails.
+    pub fn sync(&self) -> Result<()> {
+        self.write(|_, writer| {
+            writer.check(self)?;
+            if let Writer::Directory(directory) = writer {
+                directory.sync()?;
+            }
+            Ok((None, ()))
+        })
+    }
+
+    /// What is known about the directory, once no writer is at work; `None` unless it is open for writing.
+    pub fn status(&self) -> Option<Status> {
+        let status = self.swap.with_writer(|writer| match writer {
+            Writer::Directory(directory) => Some(directory.status()),
+            Writer::Memory | Writer::ReadOnly => None,
+        });
+        status.ok().flatten()
+    }
+
+    /// Changes a copy of the index, logs the batch, publishes the copy, in this order: what the index refuses is
+    /// never logged, and what is not logged is never seen.
+    fn change<R>(
+        &self,
+        batch: &Batch<'_>,
+        apply: impl FnOnce(&mut Index) -> Result<(R, bool)>,
+    ) -> Result<R> {
+        let result = self.write(|before, writer| {
+            writer.check(self)?;
+            let mut next = before.clone();
+            let (result, changed) = apply(&mut next)?;
+            if !changed {
+                return Ok((None, result));
+            }
+            if let Writer::Directory(directory) = writer {
+                directory.append(batch)?;
+            }
+            Ok((Some(next), result))
+        })?;
+        // A turn of its own, so that nobody waits for a checkpoint to see the batch. It is acknowledged whatever
+        // becomes of the checkpoint.
+        let _ = self.write(|current, writer| {
+            let mut next = None;
+            if let Writer::Directory(directory) = writer
+                && directory.checkpoint_is_due()
+            {
+                let mut compacted = current.clone();
+                compacted.compact()?;
+                if directory.try_checkpoint(&compacted) {
+                    next = Some(compacted);
+                }
+            }
+            Ok((next, ()))
+        });
+        Ok(result)
+    }
+
+    fn write<R>(
+        &self,
+        change: impl FnOnce(&Index, &mut Writer) -> Result<(Option<Index>, R)>,
+    ) -> Result<R> {
+        self.swap.write(change).unwrap_or_else(|Panicked| {
+            Err(Error::Broken {
+                path: (self.directory.clone()).unwrap_or_else(|| "the index in memory".into()),
+                message: "it panicked".into(),
+            })
+        })
+    }
+}
+
+impl Writer {
+    /// Fails if nothing can be written, before any work is done.
+    fn check(&self, live: &Live) -> Result<()> {
+        match self {
+            Self::Memory => Ok(()),
+            Self::Directory(directory) => directory.check(),
+            Self::ReadOnly => Err(Error::ReadOnly {
+                path: live.directory.clone().unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("directory", &self.directory)
+            .field("points", &self.snapshot().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,203 @@
+//! One record of the log: a batch of changes.
+//!
+//! `docs/live.md` draws the bytes. The checksum of a record's header takes in the generation of its log, so that
+//! old blocks of another log that a file system gives back by mistake never pass for records.
+
+use std::borrow::Cow;
+
+use garlic_linalg::Rows;
+
+use crate::error::Result;
+use crate::index::Index;
+
+/// Bytes of a record before its payload.
+pub(super) const RECORD_HEADER: usize = 40;
+/// Records begin at multiples of this.
+pub(super) const ALIGNMENT: u64 = 8;
+/// What a record begins with.
+pub(super) const MAGIC: [u8; 4] = *b"GREC";
+
+/// What a batch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// New points.
+    Add = 1,
+    /// Points that go.
+    Remove = 2,
+    /// New vectors of points that are there.
+    Update = 3,
+}
+
+impl Kind {
+    fn of(number: u32) -> Option<Self> {
+        [Self::Add, Self::Remove, Self::Update]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
+    }
+
+    /// Values of each vector that come with an identifier.
+    fn values(self, dim: usize) -> usize {
+        match self {
+            Self::Add | Self::Update => dim,
+            Self::Remove => 0,
+        }
+    }
+}
+
+/// A batch on its way into the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch<'a> {
+    pub(super) kind: Kind,
+    pub(super) ids: &'a [u64],
+    /// The vectors one after the other; none for a removal.
+    pub(super) vectors: &'a [f32],
+}
+
+/// The fixed part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Number of the [`Kind`]; not every number is one.
+    kind: u32,
+    /// Number of the record in its log, from 0.
+    pub(super) sequence: u64,
+    /// How many records of the log were known to be on the device when this one was written.
+    pub(super) durable: u64,
+    /// Bytes of the payload without padding.
+    pub(super) length: u64,
+    checksum: u32,
+}
+
+impl Header {
+    /// Reads a header; `None` unless every byte is as it was written to the log of this generation.
+    pub(super) fn from_bytes(bytes: &[u8; RECORD_HEADER], generation: u64) -> Option<Self> {
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if bytes[..4] != MAGIC || word(36) != header_checksum(bytes, generation) {
+            return None;
+        }
+        Some(Self {
+            kind: word(4),
+            sequence: long(8),
+            durable: long(16),
+            length: long(24),
+            checksum: word(32),
+        })
+    }
+
+    fn to_bytes(self, generation: u64) -> [u8; RECORD_HEADER] {
+        let mut bytes = [0; RECORD_HEADER];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..8].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.durable.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.length.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.checksum.to_le_bytes());
+        let checksum = header_checksum(&bytes, generation);
+        bytes[36..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Bytes of the payload with its padding, where that is a number.
+    pub(super) fn padded(&self) -> Option<u64> {
+        self.length.checked_next_multiple_of(ALIGNMENT)
+    }
+
+    /// Whether `payload`, padding included, is what was written.
+    pub(super) fn matches(&self, payload: &[u8]) -> bool {
+        crc32fast::hash(payload) == self.checksum
+    }
+}
+
+fn header_checksum(bytes: &[u8; RECORD_HEADER], generation: u64) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&generation.to_le_bytes());
+    hasher.update(&bytes[..36]);
+    hasher.finalize()
+}
+
+impl<'a> Batch<'a> {
+    /// The record's bytes in three parts, so that vectors are not copied: header and identifiers, vectors,
+    /// padding.
+    pub(super) fn encode(
+        &self,
+        generation: u64,
+        sequence: u64,
+        durable: u64,
+    ) -> (Vec<u8>, Cow<'a, [u8]>, Vec<u8>) {
+        let count = self.ids.len() as u64;
+        let mut head = vec![0; RECORD_HEADER];
+        head.extend_from_slice(&count.to_le_bytes());
+        head.extend(self.ids.iter().flat_map(|id| id.to_le_bytes()));
+        let vectors: Cow<'a, [u8]> = if cfg!(target_endian = "little") {
+            Cow::Borrowed(bytemuck::cast_slice(self.vectors))
+        } else {
+            Cow::Owned(self.vectors.iter().flat_map(|v| v.to_le_bytes()).collect())
+        };
+        let length = (head.len() - RECORD_HEADER + vectors.len()) as u64;
+        let padding = vec![0; (length.next_multiple_of(ALIGNMENT) - length) as usize];
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&head[RECORD_HEADER..]);
+        hasher.update(&vectors);
+        hasher.update(&padding);
+        let header = Header {
+            kind: self.kind as u32,
+            sequence,
+            durable,
+            length,
+            checksum: hasher.finalize(),
+        };
+        head[..RECORD_HEADER].copy_from_slice(&header.to_bytes(generation));
+        (head, vectors, padding)
+    }
+}
+
+/// A batch that was read from the log.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) kind: Kind,
+    pub(super) ids: Vec<u64>,
+    pub(super) vectors: Vec<f32>,
+}
+
+impl Change {
+    /// What a payload, padding included, says; an error if its counts do not fit its length.
+    pub(super) fn decode(header: &Header, dim: usize, payload: &[u8]) -> Result<Self, String> {
+        let kind = Kind::of(header.kind)
+            .ok_or_else(|| format!("it is of the unknown kind {}", header.kind))?;
+        let length = header.length;
+        let wrong = || format!("its {length} bytes do not fit the number of its points");
+        let (count, rest) = payload.split_first_chunk::<8>().ok_or_else(wrong)?;
+        let count = u64::from_le_bytes(*count);
+        let values = kind.values(dim) as u64;
+        let needed = values
+            .checked_mul(4)
+            .and_then(|bytes| bytes.checked_add(8)?.checked_mul(count)?.checked_add(8));
+        if needed != Some(length) || rest.len() as u64 + 8 < length {
+            return Err(wrong());
+        }
+        let (ids, rest) = rest.split_at(count as usize * 8);
+        let (vectors, padding) = rest.split_at((count * values) as usize * 4);
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err("its padding is not zero".into());
+        }
+        let (ids, _) = ids.as_chunks::<8>();
+        let (vectors, _) = vectors.as_chunks::<4>();
+        Ok(Self {
+            kind,
+            ids: ids.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+            vectors: vectors
+                .iter()
+                .map(|bytes| f32::from_le_bytes(*bytes))
+                .collect(),
+        })
+    }
+
+    /// Does to `index` what was done before.
+    pub(super) fn apply(&self, index: &mut Index) -> Result<()> {
+        match self.kind {
+            Kind::Add => index.add(Rows::new(&self.vectors, index.dim())?, &self.ids),
+            Kind::Remove => index.remove(&self.ids).map(|_| ()),
+            Kind::Update => index.update(Rows::new(&self.vectors, index.dim())?, &self.ids),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A scripted workload, and the states it leads through.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use garlic_linalg::Rows;
+
+use super::super::{Live, Options};
+use super::sim::SimDisk;
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+/// Dimension of the vectors; odd, so that records need padding.
+pub(super) const DIM: usize = 3;
+/// Identifiers are below this.
+pub(super) const IDS: u64 = 64;
+/// Points of the index that a script begins with: 0 to this.
+const FIRST: u64 = 12;
+
+/// Every point with its vector.
+pub(super) type State = BTreeMap<u64, Vec<f32>>;
+
+/// One call of the handle.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Add(Vec<u64>),
+    Remove(Vec<u64>),
+    Update(Vec<u64>),
+    Checkpoint,
+    Compact,
+}
+
+/// A vector that no other point or version has.
+pub(super) fn vector(id: u64, version: usize) -> Vec<f32> {
+    let at = |factor: u64| ((id * factor + 7) % 67) as f32;
+    vec![at(3) + version as f32 / 64.0, at(11), at(17)]
+}
+
+fn vectors(ids: &[u64], version: usize) -> Vec<f32> {
+    ids.iter().flat_map(|id| vector(*id, version)).collect()
+}
+
+/// The index that every script begins with.
+pub(super) fn first() -> Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    let build = || {
+        let ids: Vec<u64> = (0..FIRST).collect();
+        let data = vectors(&ids, 0);
+        let rows = Rows::new(&data, DIM).unwrap();
+        Index::builder().threads(1).seed(3).build(rows).unwrap()
+    };
+    INDEX.get_or_init(build).clone()
+}
+
+/// What an index holds.
+pub(super) fn state(index: &Index) -> State {
+    let state: State = (0..IDS)
+        .filter_map(|id| Some((id, index.get(id)?)))
+        .collect();
+    assert_eq!(state.len(), index.len());
+    assert!(state.keys().all(|id| index.contains(*id)));
+    state
+}
+
+/// Steps and the states between them: `states[i]` is there after `i` steps.
+pub(super) struct Script {
+    pub(super) steps: Vec<Step>,
+    pub(super) states: Vec<State>,
+}
+
+impl Script {
+    pub(super) fn new(steps: Vec<Step>) -> Self {
+        let mut states = vec![state(&first())];
+        for (number, step) in steps.iter().enumerate() {
+            let mut next = states[number].clone();
+            match step {
+                Step::Add(ids) | Step::Update(ids) => {
+                    for id in ids {
+                        next.insert(*id, vector(*id, number + 1));
+                    }
+                }
+                Step::Remove(ids) => next.retain(|id, _| !ids.contains(id)),
+                Step::Checkpoint | Step::Compact => {}
+            }
+            states.push(next);
+        }
+        Self { steps, states }
+    }
+
+    /// Every kind of step, before and after checkpoints.
+    pub(super) fn standard() -> Self {
+        Self::new(vec![
+            Step::Add(vec![20, 21, 22]),
+            Step::Remove(vec![1, 21, 63]),
+            Step::Checkpoint,
+            Step::Update(vec![2, 20]),
+            Step::Add(vec![30]),
+            Step::Compact,
+            Step::Remove(vec![30, 3, 4]),
+            Step::Add(vec![31, 32, 33, 34, 35]),
+            Step::Remove(vec![31]),
+        ])
+    }
+
+    /// Runs step `number`.
+    pub(super) fn run(&self, live: &Live, number: usize) -> Result<()> {
+        match &self.steps[number] {
+            Step::Add(ids) => {
+                let data = vectors(ids, number + 1);
+                live.add(Rows::new(&data, DIM)?, ids)
+            }
+            Step::Remove(ids) => live.remove(ids).map(|_| ()),
+            Step::Update(ids) => {
+                let data = vectors(ids, number + 1);
+                live.update(Rows::new(&data, DIM)?, ids)
+            }
+            Step::Checkpoint => live.checkpoint(),
+            Step::Compact => live.compact(),
+        }
+    }
+}
+
+/// Where the directory is on a simulated disk.
+pub(super) fn directory() -> PathBuf {
+    Path::new("/simulated").join("live")
+}
+
+/// Small enough that most batches make a checkpoint, and large enough that a small removal does not.
+pub(super) fn small_log() -> Options {
+    Options::new().log_limit(150)
+}
+
+pub(super) fn create(disk: &SimDisk, options: &Options) -> Result<Live> {
+    Live::create_on(Arc::new(disk.clone()), &directory(), first(), options)
+}
+
+pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Live> {
+    Live::open_on(Arc::new(disk.clone()), &directory(), options)
+}
+
+/// What a reader finds; `None` when there is no index directory.
+pub(super) fn look(disk: &SimDisk) -> Option<State> {
+    match Live::open_read_only_on(disk, &directory()) {
+        Ok(live) => Some(state(&live.snapshot())),
+        Err(Error::Directory { message, .. }) => {
+            assert!(message.contains("no index directory"), "{message}");
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
