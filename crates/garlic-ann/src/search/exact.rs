@@ -162,8 +162,7 @@ impl Fast {
                 offset: scales.offset,
             };
             let found = &mut scratch.found;
-            self.learned.scan_points(bin, &code_query, limit, found);
-            work.codes += self.learned.positions(bin).len() as u64;
+            work.codes += self.learned.scan_points(bin, &code_query, limit, found) as u64;
         }
         work.code_madds = work.codes * rank as u64;
         let FastScratch { found, bytes, .. } = scratch;

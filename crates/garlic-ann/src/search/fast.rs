@@ -264,8 +264,7 @@ impl Fast {
                 scale: probes[number].scale,
                 offset: probes[number].offset,
             };
-            learned.scan_points(bin, &query, limit, found);
-            work.codes += learned.positions(bin).len() as u64;
+            work.codes += learned.scan_points(bin, &query, limit, found) as u64;
             if found.len() >= keep.saturating_mul(2) {
                 limit = shrink(found, keep);
             }

@@ -102,7 +102,7 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     }
 }
 
-fn changed_buffer<T: bytemuck::Pod>(
+fn changed_buffer<T: bytemuck::Pod + Send>(
     buffer: &Buffer<T>,
     change: impl FnOnce(&mut Vec<T>),
 ) -> Buffer<T> {
