@@ -7,32 +7,25 @@
 //!
 //! A clone shares the memory: it takes the same time for any length.
 
-use std::sync::Arc;
+use std::marker::PhantomData;
 
 use bytemuck::Pod;
-use memmap2::{Mmap, MmapMut};
+use bytes::Bytes;
+use memmap2::MmapMut;
 
 /// Arrays of fewer bytes are left to the allocator: a page each would be a waste.
 const LEAST: usize = 4096;
 
 /// A read-only array.
-#[derive(Clone)]
 pub(crate) struct Buffer<T> {
-    storage: Storage<T>,
-    /// First byte and end of the array in its pages or its file.
-    from: usize,
-    to: usize,
+    /// Whole values, aligned for them.
+    bytes: Bytes,
+    /// Whether they lie in a mapped file.
+    mapped: bool,
+    values: PhantomData<T>,
 }
 
-#[derive(Clone)]
-enum Storage<T> {
-    Pages(Arc<MmapMut>),
-    File(Arc<Mmap>),
-    /// Small, or where the system gives no pages.
-    Plain(Arc<Vec<T>>),
-}
-
-impl<T: Pod> Buffer<T> {
+impl<T: Pod + Send> Buffer<T> {
     /// Copies `values` into pages, unless they are few.
     pub(crate) fn new(values: Vec<T>) -> Self {
         if size_of_val(values.as_slice()) < LEAST {
@@ -64,62 +57,83 @@ impl<T: Pod> Buffer<T> {
 
     /// `len` values from byte `offset` on of a mapped file, which must not be changed while it is mapped; `None` when
     /// they are not inside it or begin where no value may.
-    pub(crate) fn mapped(file: &Arc<Mmap>, offset: usize, len: usize) -> Option<Self> {
+    pub(crate) fn mapped(file: &Bytes, offset: usize, len: usize) -> Option<Self> {
         let to = offset.checked_add(len.checked_mul(size_of::<T>())?)?;
-        let bytes = file.get(offset..to)?;
-        bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
+        bytemuck::try_cast_slice::<u8, T>(file.get(offset..to)?).ok()?;
         Some(Self {
-            storage: Storage::File(file.clone()),
-            from: offset,
-            to,
+            bytes: file.slice(offset..to),
+            mapped: true,
+            values: PhantomData,
         })
     }
 
     /// Bytes that lie in a mapped file and not in memory of their own.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        match self.storage {
-            Storage::File(_) => (self.to - self.from) as u64,
-            Storage::Pages(_) | Storage::Plain(_) => 0,
+        if self.mapped {
+            self.bytes.len() as u64
+        } else {
+            0
         }
     }
 
     fn plain(values: Vec<T>) -> Self {
+        Self::own(Plain(values), usize::MAX)
+    }
+
+    /// The first `len` bytes of memory that belongs to nobody else.
+    fn own(owner: impl AsRef<[u8]> + Send + 'static, len: usize) -> Self {
+        let mut bytes = Bytes::from_owner(owner);
+        bytes.truncate(len);
         Self {
-            from: 0,
-            to: size_of_val(values.as_slice()),
-            storage: Storage::Plain(Arc::new(values)),
+            bytes,
+            mapped: false,
+            values: PhantomData,
         }
     }
 }
 
-impl<T: Pod> std::ops::Deref for Buffer<T> {
+/// Values as bytes.
+struct Plain<T>(Vec<T>);
+
+impl<T: Pod> AsRef<[u8]> for Plain<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+impl<T: Pod + Send> std::ops::Deref for Buffer<T> {
     type Target = [T];
 
     #[inline]
     fn deref(&self) -> &[T] {
-        let bytes: &[u8] = match &self.storage {
-            Storage::Pages(pages) => pages,
-            Storage::File(file) => file,
-            Storage::Plain(values) => return values,
-        };
         // Length and alignment were right when the buffer was made, and neither changes.
-        bytemuck::cast_slice(&bytes[self.from..self.to])
+        bytemuck::cast_slice(&self.bytes)
     }
 }
 
-impl<T: Pod> From<Vec<T>> for Buffer<T> {
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            mapped: self.mapped,
+            values: PhantomData,
+        }
+    }
+}
+
+impl<T: Pod + Send> From<Vec<T>> for Buffer<T> {
     fn from(values: Vec<T>) -> Self {
         Self::new(values)
     }
 }
 
-impl<T: Pod> Default for Buffer<T> {
+impl<T: Pod + Send> Default for Buffer<T> {
     fn default() -> Self {
         Self::plain(Vec::new())
     }
 }
 
-impl<T: Pod + PartialEq> PartialEq for Buffer<T> {
+impl<T: Pod + Send + PartialEq> PartialEq for Buffer<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
@@ -127,7 +141,7 @@ impl<T: Pod + PartialEq> PartialEq for Buffer<T> {
 
 impl<T> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer of {}", (self.to - self.from) / size_of::<T>())
+        write!(f, "Buffer of {}", self.bytes.len() / size_of::<T>())
     }
 }
 
@@ -142,7 +156,7 @@ enum Filling<T> {
     Plain(Vec<T>),
 }
 
-impl<T: Pod> Blank<T> {
+impl<T: Pod + Send> Blank<T> {
     /// `len` zeros, unless there is no memory for them.
     pub(crate) fn new(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<T>())?;
@@ -163,17 +177,13 @@ impl<T: Pod> Blank<T> {
     /// The array, from now on as it is.
     pub(crate) fn freeze(self) -> Buffer<T> {
         match self.storage {
-            Filling::Pages(pages) => Buffer {
-                storage: Storage::Pages(Arc::new(pages)),
-                from: 0,
-                to: self.len * size_of::<T>(),
-            },
+            Filling::Pages(pages) => Buffer::own(pages, self.len * size_of::<T>()),
             Filling::Plain(values) => Buffer::plain(values),
         }
     }
 }
 
-impl<T: Pod> std::ops::Deref for Blank<T> {
+impl<T: Pod + Send> std::ops::Deref for Blank<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -184,7 +194,7 @@ impl<T: Pod> std::ops::Deref for Blank<T> {
     }
 }
 
-impl<T: Pod> std::ops::DerefMut for Blank<T> {
+impl<T: Pod + Send> std::ops::DerefMut for Blank<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Filling::Pages(pages) => {
@@ -233,7 +243,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let words: Vec<u32> = (0..3000).collect();
         file.write_all(bytemuck::cast_slice(&words)).unwrap();
-        let map = Arc::new(crate::store::map_file(&file).unwrap());
+        let map = Bytes::from_owner(crate::store::map_file(&file).unwrap());
         let buffer = Buffer::<u32>::mapped(&map, 400, 50).unwrap();
         assert_eq!(*buffer, words[100..150]);
         assert_eq!(buffer.mapped_bytes(), 200);

@@ -212,6 +212,11 @@ pub enum Error {
         /// The system's reason.
         message: String,
     },
+    /// A mapped file whose cells and bins are out of order.
+    #[error(
+        "the index file is damaged: its cells and bins are out of order; verify it, and restore it from a copy"
+    )]
+    Damaged,
     /// Reading or writing a file failed.
     #[error("{path}: {source}", path = path.display())]
     Io {

@@ -107,6 +107,7 @@ impl Search {
         if self.threads == Some(0) {
             return wrong("threads", "0".into(), "must be at least 1");
         }
+        index.check_order()?;
         let allowed = self.filter.as_ref().map(|f| f.translate(index));
         let mut plan = match &index.body {
             Body::Published(_) => {

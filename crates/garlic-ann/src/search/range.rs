@@ -80,6 +80,7 @@ impl Index {
     /// All points within a radius of a query, by (distance, id).
     pub fn range(&self, query: &[f32], range: &Range) -> Result<Answer> {
         range.check()?;
+        self.check_order()?;
         self.check_query(query, 0)?;
         let allowed = range.filter.as_ref().map(|f| f.translate(self));
         let mut searcher = self.searcher();
@@ -89,6 +90,7 @@ impl Index {
     /// All points within a radius of every query, in order, on [`Range::threads`] threads.
     pub fn range_batch(&self, queries: Rows<'_>, range: &Range) -> Result<Vec<Answer>> {
         range.check()?;
+        self.check_order()?;
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }

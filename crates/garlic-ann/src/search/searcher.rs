@@ -163,6 +163,9 @@ impl Index {
     /// [`Search::bins`] visits.
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
         self.check_query(query, 0)?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let mut searcher = self.searcher();
         let scratch = &mut *searcher.scratch;
         let mut buffer = Vec::new();
@@ -198,6 +201,14 @@ impl Index {
         work.rotation_madds += self.space.apply_madds();
         body.router
             .route(&body.model, mapped, count, route, work, cells);
+    }
+
+    /// Fails for a mapped file that would answer with nothing.
+    pub(crate) fn check_order(&self) -> Result<()> {
+        match &self.body {
+            Body::Tempered(body) if !body.learned.in_order() => Err(Error::Damaged),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check_query(&self, query: &[f32], row: usize) -> Result<()> {

@@ -34,9 +34,9 @@ use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
 
 use atomic::{Disk, Place};
+use bytes::Bytes;
 use encode::Source;
 use error::Fault;
 use layout::{HEADER_LEN, Kind, Layout};
@@ -178,7 +178,7 @@ fn open_file(path: &Path, way: Way) -> Result<(Index, Layout)> {
             && let Ok(map) = map::map_file(&file)
         {
             let file_len = map.len() as u64;
-            return decode::read_index(Mapped(Arc::new(map)), file_len);
+            return decode::read_index(Mapped(Bytes::from_owner(map)), file_len);
         }
         decode::read_index(file, file_len)
     };

@@ -1,9 +1,8 @@
 //! Where the bytes of an index come from: a stream of them, or a mapped file.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
-use memmap2::Mmap;
+use bytes::Bytes;
 
 /// Where the bytes of an index come from.
 pub(super) trait Source {
@@ -11,7 +10,7 @@ pub(super) trait Source {
     fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 
     /// The file, if arrays may stay in it.
-    fn map(&self) -> Option<&Arc<Mmap>> {
+    fn map(&self) -> Option<&Bytes> {
         None
     }
 }
@@ -23,7 +22,7 @@ impl<R: Read> Source for R {
 }
 
 /// A mapped file.
-pub(super) struct Mapped(pub(super) Arc<Mmap>);
+pub(super) struct Mapped(pub(super) Bytes);
 
 impl Source for Mapped {
     fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()> {
@@ -39,7 +38,7 @@ impl Source for Mapped {
         }
     }
 
-    fn map(&self) -> Option<&Arc<Mmap>> {
+    fn map(&self) -> Option<&Bytes> {
         Some(&self.0)
     }
 }

@@ -98,7 +98,7 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     Index::new(config, embedding, space, body, vectors, ids.into(), ledger)
 }
 
-fn changed_buffer<T: bytemuck::Pod>(
+fn changed_buffer<T: bytemuck::Pod + Send>(
     buffer: &Buffer<T>,
     change: impl FnOnce(&mut Vec<T>),
 ) -> Buffer<T> {

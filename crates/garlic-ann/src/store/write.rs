@@ -71,7 +71,7 @@ impl Write for Tally {
 }
 
 /// A number, or a few in a row, as the file keeps them: little-endian, each at its own width.
-pub(super) trait Word: bytemuck::Pod {
+pub(super) trait Word: bytemuck::Pod + Send {
     /// The same with the bytes of every number turned round.
     fn swapped(self) -> Self;
     /// Whether a file may hold it; NaN and infinities are nowhere allowed.

@@ -90,7 +90,7 @@ Examples:
 /// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(&args.data)?;
-    let index = Index::open(&args.index)?;
+    let index = Index::load(&args.index)?;
     let data = Dataset::open(&data_path)?;
     input::check_dimension(&index, &data.train, &data_path)?;
     if data.train.rows() != index.len() {

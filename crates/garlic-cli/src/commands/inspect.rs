@@ -60,7 +60,7 @@ impl Range {
 
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let index = Index::open(&args.index)?;
+    let index = Index::load(&args.index)?;
     if args.json {
         output::print_json(&describe(args, &index))
     } else {

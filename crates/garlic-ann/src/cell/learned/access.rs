@@ -115,28 +115,27 @@ impl Learned {
         }
     }
 
+    /// A bin and the one after it, which ends it; `None` for a bin that is not there.
+    #[inline]
+    fn bin(&self, bin: usize) -> Option<[Bin; 2]> {
+        match self.bins.get(bin..) {
+            Some(&[bin, next, ..]) if self.in_order() => Some([bin, next]),
+            _ => None,
+        }
+    }
+
     /// Positions of a bin's points, no more than its blocks hold; none for a bin that is not there.
     #[inline]
     pub(crate) fn positions(&self, bin: usize) -> Range<usize> {
-        match self.bins.get(bin..) {
-            Some([bin, next, ..]) if self.in_order() => {
-                let held = next.block.saturating_sub(bin.block) as usize * CODE_LANES;
-                let count = next.first.saturating_sub(bin.first) as usize;
-                let first = bin.first as usize;
-                first..first + count.min(held)
-            }
-            _ => 0..0,
-        }
+        self.bin(bin).map_or(0..0, |[bin, next]| held(bin, next))
     }
 
     /// Codes of a bin's points, in whole blocks; none for a bin that is not there.
     #[inline]
     pub(crate) fn codes(&self, bin: usize) -> &[u8] {
-        match self.bins.get(bin..) {
-            Some([bin, next, ..]) if self.in_order() => {
-                blocks(&self.blocks, bin.block, next.block, self.block_bytes())
-            }
-            _ => &[],
+        match self.bin(bin) {
+            Some([bin, next]) => blocks(&self.blocks, bin.block, next.block, self.block_bytes()),
+            None => &[],
         }
     }
 
@@ -155,6 +154,27 @@ impl Learned {
         scan_codes(BIN_BITS, self.bin_codes(cell), query, limit, first, out);
         drop_padding(out, before, bins.end);
     }
+
+    /// Positions and codes of a bin's points; none for a bin that is not there.
+    #[inline]
+    pub(crate) fn points_of(&self, bin: usize) -> (Range<usize>, &[u8]) {
+        match self.bin(bin) {
+            Some([bin, next]) => {
+                let codes = blocks(&self.blocks, bin.block, next.block, self.block_bytes());
+                (held(bin, next), codes)
+            }
+            None => (0..0, &[]),
+        }
+    }
+}
+
+/// Positions of the points of `bin`, no more than its blocks hold.
+#[inline]
+fn held(bin: Bin, next: Bin) -> Range<usize> {
+    let lanes = next.block.saturating_sub(bin.block) as usize * CODE_LANES;
+    let count = next.first.saturating_sub(bin.first) as usize;
+    let first = bin.first as usize;
+    first..first + count.min(lanes)
 }
 
 /// Takes back lanes from `end` on: padding whose norm is not infinite, as it should be. They come last.

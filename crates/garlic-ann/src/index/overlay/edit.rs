@@ -177,6 +177,7 @@ impl Index {
         let Body::Tempered(body) = &self.body else {
             return Err(Error::Unchanging);
         };
+        self.check_order()?;
         let (body, workers) = (Arc::clone(body), self.workers.clone());
         let before = (self.overlay.clone(), self.ledger);
         let done = workers.get()?.install(|| edit(self, &body));

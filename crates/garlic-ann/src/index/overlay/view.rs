@@ -265,12 +265,12 @@ impl<'a> View<'a> {
         let at = bin as usize;
         let (body, learned) = (self.body, &self.body.learned);
         if at < body.bins() {
-            let points = learned.positions(at);
+            let (points, codes) = learned.points_of(at);
             return BinView {
                 cell: body.bin_cell()[at],
                 first: points.start as u32,
                 len: points.len(),
-                codes: learned.codes(at),
+                codes,
             };
         }
         let Some((run, cell, at)) = self.run_of(at) else {

@@ -48,7 +48,8 @@ pub(super) fn first() -> Index {
         let ids: Vec<u64> = (0..FIRST).collect();
         let data = vectors(&ids, 0);
         let rows = Rows::new(&data, DIM).unwrap();
-        Index::builder().threads(1).seed(3).build(rows).unwrap()
+        let builder = Index::builder().threads(1).seed(3);
+        builder.set("store", "f32").unwrap().build(rows).unwrap()
     };
     INDEX.get_or_init(build).clone()
 }
