@@ -171,6 +171,7 @@ fn a_killed_writer_leaves_every_acknowledged_batch_and_no_part_of_one() {
     let path = place.path().join("live");
     let data: Vec<f32> = (0..12).flat_map(|id| vector(id, 0)).collect();
     let builder = Index::builder().threads(1);
+    let builder = builder.set("store", "f32").unwrap();
     let index = builder.build(Rows::new(&data, DIM).unwrap()).unwrap();
     let mut state: State = (0..12).map(|id| (id, vector(id, 0))).collect();
     drop(options().create(&path, index).unwrap());

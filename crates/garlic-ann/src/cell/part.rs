@@ -277,7 +277,8 @@ fn code(bits: CodeBits, value: f32, step: f32) -> i32 {
     } else {
         0
     };
-    (zero_code(bits) + steps).clamp(0, i32::from(bits.largest()))
+    let code = zero_code(bits).saturating_add(steps);
+    code.clamp(0, i32::from(bits.largest()))
 }
 
 /// Bytes of a lane in a row of a block, and of a row.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use garlic_ann::{Config, Hit, Index, Preset, Rows, Search};
+use garlic_ann::{Config, Error, Filter, Hit, Index, Preset, Range, Rows, Search};
 
 /// Dimension of the vectors.
 pub const DIM: usize = 3;
@@ -103,11 +103,11 @@ pub fn search_all(index: &Index) -> Vec<Vec<Hit>> {
         let k = [3, 2, 40, 5, 4, 4][number];
         let mut answers: Vec<Vec<Hit>> = Vec::new();
         if number == 0 {
-            let batch = index.search_batch(queries, search).unwrap();
+            let batch = sound(index.search_batch(queries, search));
             answers.extend(batch.into_iter().map(|a| a.hits));
         }
         for query in queries.iter() {
-            answers.push(index.search(query, search).unwrap().hits);
+            answers.push(sound(index.search(query, search)).hits);
         }
         for hits in &answers {
             assert!(hits.len() <= k.min(index.len()), "{hits:?}");
@@ -117,4 +117,53 @@ pub fn search_all(index: &Index) -> Vec<Vec<Hit>> {
         all.extend(answers);
     }
     all
+}
+
+/// The same with filters and ranges as well, and a copy that is changed.
+#[allow(dead_code, reason = "not every test asks for more")]
+pub fn search_and_change(index: &Index) -> Vec<Vec<Hit>> {
+    let mut all = search_all(index);
+    let queries = Rows::new(&QUERIES, DIM).unwrap();
+    for query in queries.iter() {
+        let filter = Filter::predicate(|id| id % 3 != 0);
+        let searches = [Search::new(4), Search::new(4).exact(true)];
+        for search in searches {
+            let hits = sound(index.search(query, &search.filter(filter.clone()))).hits;
+            assert!(hits.iter().all(|hit| hit.id % 3 != 0), "{hits:?}");
+            all.push(hits);
+        }
+        for range in [Range::new(20.0), Range::new(20.0).recall(0.9)] {
+            let hits = sound(index.range(query, &range)).hits;
+            assert!(hits.iter().all(|hit| hit.distance <= 20.0), "{hits:?}");
+            all.push(hits);
+        }
+    }
+    if index.tempered().is_some() {
+        change(index);
+    }
+    all
+}
+
+/// Changes a copy of an index: whatever the index holds, that works or is an error.
+fn change(index: &Index) {
+    let mut copy = index.clone();
+    let rows = [7.0, 8.0, 9.0, 200.0, 1.0, 0.0];
+    let rows = Rows::new(&rows, DIM).unwrap();
+    let before = copy.len();
+    if copy.add(rows, &[1 << 40, 1 << 41]).is_ok() {
+        assert_eq!(copy.len(), before + 2);
+    }
+    let _ = copy.remove(&(0..200).collect::<Vec<u64>>());
+    let _ = copy.search(&[7.0, 8.0, 9.0], &Search::new(3).exact(true));
+    let _ = copy.compact();
+    let _ = copy.search(&[7.0, 8.0, 9.0], &Search::new(3));
+}
+
+/// An answer, which damage may leave out but nothing else.
+fn sound<T: Default>(answer: garlic_ann::Result<T>) -> T {
+    match answer {
+        Ok(answer) => answer,
+        Err(Error::Damaged) => T::default(),
+        Err(other) => panic!("{other}"),
+    }
 }

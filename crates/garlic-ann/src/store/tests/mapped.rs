@@ -5,9 +5,9 @@ use std::path::Path;
 use garlic_simd::CODE_LANES;
 
 use super::*;
-use crate::Search;
 use crate::cell::learned::{Bin, Learned};
 use crate::index::Fast;
+use crate::{Error, Search};
 
 /// Writes an index that `save` would refuse, and maps it.
 fn open_changed(path: &Path, change: impl FnOnce(&mut Fast)) -> Index {
@@ -81,7 +81,7 @@ fn search_ids(index: &Index) -> [Vec<u64>; 3] {
 }
 
 #[test]
-fn cells_and_bins_out_of_order_are_empty() {
+fn cells_and_bins_out_of_order_are_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     type Change = fn(&mut Learned);
@@ -110,9 +110,12 @@ fn cells_and_bins_out_of_order_are_empty() {
         let index = open_changed(&path, |body| change(&mut body.learned));
         assert!(!learned(&index).in_order());
         ask_everything(&index);
-        let [first, all, exact] = search_ids(&index);
-        assert!(first.is_empty() && all.is_empty());
-        assert_eq!(exact.len(), 9, "brute force needs no bins");
+        for search in [Search::new(3), Search::new(3).exact(true)] {
+            let error = index.search(&[50.0; 9], &search).unwrap_err();
+            assert!(matches!(error, Error::Damaged));
+        }
+        let error = index.clone().remove(&[0]).unwrap_err();
+        assert!(matches!(error, Error::Damaged));
     }
 }
 
