@@ -52,7 +52,7 @@ use garlic_linalg::Rows;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::search::{Answer, Search};
+use crate::search::{Answer, Range, Search};
 use directory::Directory;
 use disk::{Disk, Real};
 use record::{Batch, Kind};
@@ -171,6 +171,22 @@ impl Live {
         self.snapshot().search_batch(queries, search)
     }
 
+    /// [`Index::range`] on the current snapshot.
+    ///
+    /// # Errors
+    /// Those of [`Index::range`].
+    pub fn range(&self, query: &[f32], range: &Range) -> Result<Answer> {
+        self.snapshot().range(query, range)
+    }
+
+    /// [`Index::range_batch`] on the current snapshot, the same one for all queries.
+    ///
+    /// # Errors
+    /// Those of [`Index::range_batch`].
+    pub fn range_batch(&self, queries: Rows<'_>, range: &Range) -> Result<Vec<Answer>> {
+        self.snapshot().range_batch(queries, range)
+    }
+
     /// Adds points under new identifiers, all or none.
     ///
     /// # Errors
@@ -224,10 +240,22 @@ impl Live {
     /// # Errors
     /// Those of [`Index::compact`] and of [`Live::checkpoint`].
     pub fn compact(&self) -> Result<()> {
+        self.lay_out(Index::compact)
+    }
+
+    /// Measures again what recall targets take; in a directory, this makes a checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Index::recalibrate`] and of [`Live::checkpoint`].
+    pub fn recalibrate(&self) -> Result<()> {
+        self.lay_out(Index::recalibrate)
+    }
+
+    fn lay_out(&self, change: impl FnOnce(&mut Index) -> Result<()>) -> Result<()> {
         self.write(|before, writer| {
             writer.check(self)?;
             let mut next = before.clone();
-            next.compact()?;
+            change(&mut next)?;
             if let Writer::Directory(directory) = writer {
                 directory.checkpoint(&next)?;
             }
