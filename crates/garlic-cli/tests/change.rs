@@ -228,6 +228,59 @@ fn a_vector_that_is_refused_is_counted_from_the_beginning_of_its_file() {
 }
 
 #[test]
+fn data_that_have_moved_are_told_in_one_line() {
+    let lab = lab();
+    let far: Vec<f32> = (clusters(MANY, WIDE, 9).iter().enumerate())
+        .map(|(i, v)| 40.0 * v * (i % 7) as f32)
+        .collect();
+    garlic_data::write_npy_f32(lab.path("far.npy"), &far, WIDE).unwrap();
+    let quiet = lab.run(&["add", "live", "more.npy"]).expect(0).stdout;
+    assert!(!quiet.contains("rebuild"), "{quiet}");
+    let told = lab.run(&["add", "live", "far.npy"]).expect(0).stdout;
+    let lines = told.lines().filter(|l| l.contains("a rebuild would pay"));
+    assert_eq!(lines.count(), 1, "{told}");
+    let about = lab.run(&["inspect", "live"]).expect(0).stdout;
+    assert!(about.contains("a rebuild would pay"), "{about}");
+}
+
+#[test]
+fn identifiers_come_from_standard_input_and_tables() {
+    let lab = lab();
+    std::fs::write(lab.path("in.txt"), "5\n6\n").unwrap();
+    let mut command = common::command(["remove", "live", "--ids", "-", "--json"]);
+    let input = std::fs::File::open(lab.path("in.txt")).unwrap();
+    let ran = common::finish(command.current_dir(lab.folder()).stdin(input));
+    assert_eq!(ran.expect(0).json()[0]["removed"], 2);
+    let table = garlic_data::Ids::new(vec![7, 8, 9, 5], 2).unwrap();
+    for name in ["t.ivecs", "t.ibin", "t.npy"] {
+        garlic_data::write_ids(lab.path(name), &table).unwrap();
+        let args = ["remove", "live", "10", "--ids", name, "--json"];
+        let told = &lab.run(&args).expect(0).json()[0];
+        let removed = if name == "t.ivecs" { 4 } else { 0 };
+        assert_eq!(
+            (&told["asked"], &told["removed"]),
+            (&5.into(), &removed.into())
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_an_index_stays_one() {
+    let lab = lab();
+    std::fs::create_dir(lab.path("elsewhere")).unwrap();
+    std::fs::rename(lab.path("many.garlic"), lab.path("elsewhere/i")).unwrap();
+    std::os::unix::fs::symlink("elsewhere/i", lab.path("link")).unwrap();
+    lab.run(&["remove", "link", "3", "-q"]).expect(0);
+    assert!(lab.path("link").symlink_metadata().unwrap().is_symlink());
+    let about = &lab
+        .run(&["inspect", "elsewhere/i", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_eq!(about["points"], MANY - 1);
+}
+
+#[test]
 fn the_published_method_does_not_change() {
     let lab = Lab::with_index();
     let advice = "default preset";

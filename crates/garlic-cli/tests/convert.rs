@@ -94,6 +94,31 @@ fn an_index_goes_between_file_and_directory() {
 }
 
 #[test]
+fn files_of_every_format_version_become_the_newest() {
+    let lab = Lab::new();
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../garlic-ann/tests/fixtures");
+    let mut count = 0;
+    for entry in std::fs::read_dir(fixtures).unwrap() {
+        let old = entry.unwrap().path();
+        if old.extension().is_none_or(|e| e != "index") {
+            continue;
+        }
+        count += 1;
+        let out = format!("{count}.garlic");
+        lab.run(&["convert", old.to_str().unwrap(), &out, "-q"])
+            .expect(0);
+        let told = &lab.run(&["verify", &out, "--json"]).expect(0).json()[0];
+        assert_eq!(told["version"], garlic_ann::store::FORMAT_VERSION);
+        let (old, new) = (
+            garlic_ann::Index::load(old).unwrap(),
+            garlic_ann::Index::load(lab.path(&out)).unwrap(),
+        );
+        assert_eq!(old, new);
+    }
+    assert!(count > 2);
+}
+
+#[test]
 fn a_build_makes_a_directory_and_takes_identifiers() {
     let lab = Lab::new();
     let ids: Vec<i64> = (0..POINTS as i64)
