@@ -371,3 +371,67 @@ fn damage_is_named_and_never_written_again() {
     std::fs::write(lab.path("live/CURRENT"), "GARLIC directory 1\n").unwrap();
     lab.run(&["verify", "live"]).expect_error(3, &["CURRENT"]);
 }
+
+/// A limit on the size of files acts like a full disk.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_old_index() {
+    let lab = lab();
+    let file = std::fs::read(lab.path("many.garlic")).unwrap();
+    for (change, named) in [
+        ("add many.garlic more.npy", "many.garlic"),
+        ("remove many.garlic 3", "many.garlic"),
+        ("add live more.npy", "log-1"),
+        ("compact live", "index-2.garlic"),
+        ("convert live copy --live", "copy"),
+    ] {
+        let program = env!("CARGO_BIN_EXE_garlic");
+        let script = format!("trap '' XFSZ; ulimit -f 2; exec {program} {change}");
+        let mut shell = std::process::Command::new("sh");
+        let ran = common::finish(shell.args(["-c", &script]).current_dir(lab.folder()));
+        ran.expect_error(1, &[named, "free some space"]);
+        assert!(std::fs::read(lab.path("many.garlic")).unwrap() == file);
+        let told = &lab.run(&["verify", "live", "--json"]).expect(0).json()[0];
+        assert_eq!(told["directory"]["points"], MANY, "{change}");
+    }
+    assert!(!lab.path("copy/CURRENT").exists());
+    for index in ["live", "many.garlic"] {
+        lab.run(&["add", index, "more.npy", "-q"]).expect(0);
+        assert_eq!(nearest(&lab, index).1, 0.0);
+    }
+}
+
+/// Ctrl-C between two batches.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_whole_batches_of_a_directory() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+
+    let lab = lab();
+    let args = ["add", "live", "many.npy", "--batch", "1"];
+    let mut command = common::command(args);
+    let mut child = command
+        .current_dir(lab.folder())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert_eq!(line, "garlic: adding\n");
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let mut told = String::new();
+    errors.read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{told}");
+    let about = &lab.run(&["inspect", "live", "--json"]).expect(0).json()[0];
+    let added = about["points"].as_u64().unwrap() - MANY as u64;
+    let expected = match added {
+        0 => "nothing was written".to_owned(),
+        added => format!("the first {added} of {MANY} vectors are in the index"),
+    };
+    assert!(told.contains(&expected), "{expected}: {told}");
+}
