@@ -9,10 +9,12 @@
 mod args;
 mod commands;
 mod exit;
+mod filter;
 mod hits;
 mod ids;
 mod input;
 mod interrupt;
+mod kept;
 mod metric;
 mod names;
 mod output;

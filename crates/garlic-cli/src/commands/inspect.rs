@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use garlic_ann::config::Covariance;
 use garlic_ann::index::{Fast, Memory, Published};
-use garlic_ann::{Config, Drift, Index};
+use garlic_ann::{Config, Index};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::positive;
 use crate::commands::config;
+use crate::kept::Kept;
 use crate::output;
-use crate::place::{self, Files};
+use crate::place;
 use crate::spectrum::{self, Spectrum};
 use crate::table;
 use crate::tempered;
-use crate::writer;
 
 /// Show what is in an index: cells, sizes, shapes, bins, changes, memory, what recalls take, parameters
 #[derive(Debug, clap::Args)]
@@ -62,84 +62,14 @@ impl Range {
 
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let index = place::open(&args.index)?;
-    let kept = Kept::of(args, &index)?;
-    let mut index = index;
+    let mut index = place::open(&args.index)?;
+    let kept = Kept::of(&args.index, &index)?;
     // Cells and bins are told as a checkpoint would have them: points of the log lie beside them until then.
     index.compact()?;
     if args.json {
         output::print_json(&describe(args, &index, &kept))
     } else {
         output::print(&readable(args, &index, &kept))
-    }
-}
-
-/// How an index is kept, before anything was laid out anew.
-struct Kept {
-    files: Option<Files>,
-    mapped: u64,
-    memory: Memory,
-    drift: Drift,
-}
-
-impl Kept {
-    fn of(args: &Args, index: &Index) -> anyhow::Result<Self> {
-        let files = match place::is_directory(&args.index) {
-            true => Some(Files::of(&args.index)?),
-            false => None,
-        };
-        Ok(Self {
-            files,
-            mapped: index.mapped_bytes(),
-            memory: index.memory(),
-            drift: index.drift(),
-        })
-    }
-
-    fn describe(&self, about: &mut Value) {
-        about["kind"] = json!(match self.files {
-            Some(_) => "directory",
-            None => "file",
-        });
-        about["directory"] = json!(self.files.as_ref().map(|files| json!({
-            "generation": files.generation,
-            "checkpoint_bytes": files.checkpoint_bytes,
-            "log_bytes": files.log_bytes,
-        })));
-        about["mapped_bytes"] = json!(self.mapped);
-        about["changes"] = json!(self.drift.added + self.drift.removed);
-        about["drift"] = json!(self.drift);
-        about["memory"] = json!(self.memory);
-    }
-
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let drift = &self.drift;
-        let mapped = match self.mapped {
-            0 => "in memory".to_owned(),
-            bytes => format!("{} mapped", table::bytes(bytes)),
-        };
-        let kept = match &self.files {
-            None => format!("in a file, {mapped}"),
-            Some(files) => format!(
-                "in a directory, {mapped}; generation {}, checkpoint of {}, log of {}",
-                files.generation,
-                table::bytes(files.checkpoint_bytes),
-                table::bytes(files.log_bytes)
-            ),
-        };
-        let changes = format!(
-            "{} points added and {} removed since it was built from {}",
-            table::count(drift.added as usize),
-            table::count(drift.removed as usize),
-            table::count(drift.built as usize)
-        );
-        let moved = writer::advice(drift).unwrap_or_else(|| {
-            format!(
-                "added points lie {:.2} times as far (squared) from their cells; no rebuild needed",
-                drift.spread
-            )
-        });
-        vec![("kept", kept), ("changes", changes), ("drift", moved)]
     }
 }
 
@@ -269,7 +199,7 @@ fn readable(args: &Args, index: &Index, kept: &Kept) -> String {
         ("memory", String::new()),
     ]);
     let mut text = table::list(&entries);
-    text.push_str(&memory(&kept.memory));
+    text.push_str(&memory(kept.memory()));
     if let Some(body) = index.tempered() {
         text.push_str(&tempered::calibration(body.calibration()));
     }

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::args::{positive, radius, recall, share};
 use crate::exit::Fault;
+use crate::filter;
 use crate::hits::{Format, Hits};
-use crate::ids;
 use crate::input;
 use crate::interrupt::Watch;
 use crate::names;
@@ -112,7 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     input::check_dimension(&index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let filter = filter(args, &index)?;
+    let filter = filter::read(
+        args.filter_ids.as_deref(),
+        args.exclude_ids.as_deref(),
+        &index,
+    )?;
     let start = Instant::now();
     let rows = input::rows(&values, queries.dim())?;
     let answers = match args.radius {
@@ -210,40 +214,6 @@ fn within(
         range = range.filter(filter);
     }
     Ok(index.range_batch(queries, &range)?)
-}
-
-/// The points that the flags allow; a filter that allows none is a mistake.
-fn filter(args: &Args, index: &Index) -> anyhow::Result<Option<Filter>> {
-    let list = |path: &Option<PathBuf>| -> anyhow::Result<Option<Vec<u64>>> {
-        let ids = path.as_deref().map(ids::read).transpose()?;
-        Ok(ids.map(ids::sorted))
-    };
-    let (allowed, denied) = (list(&args.filter_ids)?, list(&args.exclude_ids)?);
-    let denies = |id: &u64| {
-        let ids = denied.as_deref().unwrap_or_default();
-        ids.binary_search(id).is_ok()
-    };
-    let nothing = |path: &Option<PathBuf>, why: &str| {
-        let path = path.as_deref().unwrap_or(Path::new("the filter"));
-        Fault::input(format!("{}: {why}; check the list", path.display()))
-    };
-    if let Some(mut allowed) = allowed {
-        allowed.retain(|id| !denies(id) && index.contains(*id));
-        if allowed.is_empty() {
-            let why = "the filter allows no point of the index";
-            return Err(nothing(&args.filter_ids, why));
-        }
-        return Ok(Some(Filter::ids(allowed)));
-    }
-    let Some(denied) = denied else {
-        return Ok(None);
-    };
-    if denied.iter().filter(|id| index.contains(**id)).count() == index.len() {
-        let why = "the filter excludes every point of the index";
-        return Err(nothing(&args.exclude_ids, why));
-    }
-    let allows = move |id| denied.binary_search(&id).is_err();
-    Ok(Some(Filter::predicate(allows)))
 }
 
 /// Everything that can be wrong with the outputs, before anything is read.
