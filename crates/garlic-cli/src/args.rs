@@ -2,12 +2,16 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{build, config, datasets, demo, eval, inspect, search, verify};
+use crate::commands::{
+    add, build, compact, config, convert, datasets, demo, eval, inspect, remove, search, verify,
+};
 
 /// Nearest-neighbour search over learned anisotropic Gaussian cells.
 ///
-/// `build` learns cells from a set of vectors and writes one index file, which contains the vectors; `search`
-/// and `eval` ask it, for the recall that --recall names; `inspect` and `verify` look at it.
+/// `build` learns cells from a set of vectors and writes one index file, which contains the vectors, or with --live
+/// an index directory, which keeps every change; `search` and `eval` ask it, for the recall that --recall names;
+/// `add`, `remove` and `compact` change it; `inspect` and `verify` look at it. Wherever an index is named, it may be a
+/// file or a directory.
 #[derive(Debug, Parser)]
 #[command(
     name = "garlic",
@@ -30,6 +34,7 @@ Examples:
   garlic eval fm.garlic fashion-mnist-784-euclidean --recall .9,.95,.99   what recalls cost
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          look up neighbours
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs --exact  all of them, certainly
+  garlic add fm.garlic more.npy                                    add vectors
 
 Data:
   .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked
@@ -37,9 +42,9 @@ Data:
 
 Exit codes:
     0   done
-    1   failed (full disk, unwritable output, no threads, ...)
+    1   failed (full disk, unwritable output, another writer, no threads, ...)
     2   wrong usage (unknown flag, parameter or configuration key, value out of range)
-    3   bad data or index (missing, unreadable, truncated, NaN, other dimension)
+    3   bad data or index (missing, unreadable, damaged, NaN, other dimension, identifiers that do not fit)
   130   cancelled with Ctrl-C";
 
 /// The commands.
@@ -48,8 +53,12 @@ pub(crate) enum Command {
     Build(build::Args),
     Search(search::Args),
     Eval(eval::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    Compact(compact::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    Convert(convert::Args),
     Demo(demo::Args),
     Datasets(datasets::Args),
     Config(config::Args),
@@ -71,6 +80,14 @@ pub(crate) fn recall(text: &str) -> Result<f64, String> {
             "must be a number above 0 and below 1; to find all true neighbours search with --exact"
                 .into(),
         ),
+    }
+}
+
+/// Reads a radius.
+pub(crate) fn radius(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(v) if v.is_finite() => Ok(v),
+        _ => Err("must be a finite number, in the distances that a search reports".into()),
     }
 }
 
@@ -126,6 +143,12 @@ mod tests {
             ["0", "1", "1.5", "-0.5", "nan", "95 %"]
                 .iter()
                 .all(|t| recall(t).unwrap_err().contains("--exact"))
+        );
+        assert_eq!((radius("2.5"), radius("-1")), (Ok(2.5), Ok(-1.0)));
+        assert!(
+            ["nan", "inf", "1e99", ""]
+                .iter()
+                .all(|t| radius(t).is_err())
         );
         assert_eq!(positive("3"), Ok(3));
         assert!(["0", "-1", "1.5", ""].iter().all(|t| positive(t).is_err()));

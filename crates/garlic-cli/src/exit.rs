@@ -45,7 +45,12 @@ impl Fault {
 
     /// Ctrl-C was pressed.
     pub(crate) fn cancelled() -> anyhow::Error {
-        Self::error(Code::Cancelled, "cancelled; nothing was written")
+        Self::cancelled_after("nothing was written")
+    }
+
+    /// Ctrl-C was pressed when this had been done.
+    pub(crate) fn cancelled_after(done: &str) -> anyhow::Error {
+        Self::error(Code::Cancelled, format!("cancelled; {done}"))
     }
 
     fn error(code: Code, message: impl Into<String>) -> anyhow::Error {
@@ -153,8 +158,11 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::ConfigSyntax(_)
         | Error::SearchParameter { .. } => Code::Usage,
         Error::Cancelled => Code::Cancelled,
-        Error::Threads { .. } => Code::Failed,
-        // Saving turns its errors into a `Fault`; what is left was read.
+        Error::Threads { .. }
+        | Error::Locked { .. }
+        | Error::ReadOnly { .. }
+        | Error::Broken { .. } => Code::Failed,
+        // Writing turns its errors into a `Fault`; what is left was read.
         Error::Io { .. }
         | Error::Format { .. }
         | Error::NoVectors
@@ -165,7 +173,19 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::ZeroVector { .. }
         | Error::ZeroQuery { .. }
         | Error::TooLong { .. }
-        | Error::Dimension { .. } => Code::BadInput,
+        | Error::QueryNotFinite { .. }
+        | Error::QueryTooLarge { .. }
+        | Error::NotStorable { .. }
+        | Error::Dimension { .. }
+        | Error::VectorDimension { .. }
+        | Error::IdCount { .. }
+        | Error::IdExists { .. }
+        | Error::IdTwice { .. }
+        | Error::IdTooLarge { .. }
+        | Error::UnknownId { .. }
+        | Error::Unchanging
+        | Error::Directory { .. }
+        | Error::Log { .. } => Code::BadInput,
         _ => Code::Failed,
     }
 }

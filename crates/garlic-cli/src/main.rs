@@ -1,4 +1,4 @@
-//! The program `garlic`: build, query, evaluate and inspect indexes.
+//! The program `garlic`: build, change, query, evaluate and inspect indexes.
 //!
 //! Rule of this crate: it only joins the libraries to a command line. Results go to standard output, everything
 //! else to standard error; every error ends in one line that says what to do and in a documented exit code.
@@ -9,17 +9,22 @@
 mod args;
 mod commands;
 mod exit;
+mod filter;
 mod hits;
+mod ids;
 mod input;
 mod interrupt;
+mod kept;
 mod metric;
 mod names;
 mod output;
+mod place;
 mod progress;
 mod spectrum;
 mod system;
 mod table;
 mod tempered;
+mod writer;
 
 use std::process::ExitCode;
 

@@ -46,7 +46,31 @@ pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     if is_special(path) {
         return Ok(());
     }
-    let folder = folder(path);
+    check_folder(path, &folder(path))
+}
+
+/// Like [`check`], for an index directory that is to be made.
+pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
+    if path.join("CURRENT").exists() {
+        return Err(Fault::failed(format!(
+            "{shown}: there is an index directory already; remove it first, or name another one"
+        )));
+    }
+    if path.is_dir() {
+        return check_folder(path, path);
+    }
+    if path.exists() {
+        return Err(Fault::failed(format!(
+            "{shown}: is a file; name a directory to make"
+        )));
+    }
+    check_folder(path, &folder(path))
+}
+
+/// Finds out whether files can be made in `folder`, for the sake of `path`.
+fn check_folder(path: &Path, folder: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
     if !folder.is_dir() {
         return Err(Fault::failed(format!(
             "{shown}: the directory {} does not exist; create it first",
@@ -54,7 +78,7 @@ pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
         )));
     }
     // The only test that knows about permissions, read-only mounts and quotas alike.
-    tempfile::tempfile_in(&folder).map(drop).map_err(|e| {
+    tempfile::tempfile_in(folder).map(drop).map_err(|e| {
         Fault::failed(format!(
             "{shown}: cannot write into {}: {e}",
             folder.display()
@@ -146,6 +170,10 @@ mod tests {
         assert!(check(&dir.path().join("missing/new"), &[]).is_err());
         assert!(check(dir.path(), &[]).is_err());
         assert!(check(&dir.path().join("./input"), &[&input]).is_err());
+        assert!(check_directory(&dir.path().join("new")).is_ok());
+        assert!(check_directory(dir.path()).is_ok());
+        assert!(check_directory(&input).is_err());
+        assert!(check_directory(&dir.path().join("missing/new")).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

@@ -343,7 +343,7 @@ fn norm_of(block: &mut [u8], lane: usize) -> &mut [u8] {
 /// Moves the norm of a bin, the last lane at the end of `blocks`, into what the bounds of its points allow: they may
 /// not be those that it was computed from.
 pub(crate) fn fit_norm(
-    blocks: &mut Vec<u8>,
+    blocks: &mut [u8],
     bytes: usize,
     number: usize,
     centre: &[f32],

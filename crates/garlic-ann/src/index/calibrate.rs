@@ -349,31 +349,38 @@ impl Index {
 }
 
 impl View<'_> {
-    /// What the distances to all points that count cost, on the scale of [`price`].
+    /// What the distances to all points that count cost, on the scale of [`price`]: their vectors are read in order.
     pub(crate) fn price_of_all(&self) -> f64 {
-        let work = Work {
-            candidates: self.counted() as u64,
-            ..Work::default()
+        let vector = self.index.vectors.bytes() as f64 / self.index.ids.len().max(1) as f64;
+        let count = self.counted() as f64;
+        let byte = match (count * vector) as usize {
+            0..CACHED => 0.02,
+            _ => 0.05,
         };
-        price(self.index, self.body, &work)
+        count * (3.0 + vector * byte)
     }
 
-    /// What a search of `probes` cells costs when a share of the points counts, on the scale of [`price`].
-    pub(crate) fn price_of_search(&self, probes: usize, share: f64) -> f64 {
+    /// What a search costs when a share of the points counts, on the scale of [`price`].
+    ///
+    /// A plan does not say how many codes will be scanned; they take about as long as what comes before them. With
+    /// fewer points that count, bins are left out later: the time grows with about the root of their share.
+    pub(crate) fn price_of_search(&self, plan: &Plan, share: f64) -> f64 {
         let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
-        let cells = self.cells();
-        let probed = probes.min(cells) as f64 / cells.max(1) as f64;
-        let bins = self.bins() as f64 * probed;
-        // Bins are left out once enough has been found, which takes the longer the less counts.
-        let scanned = self.index.len() as f64 * probed * (0.02 / share).clamp(0.05, 1.0);
-        let work = Work {
-            cells_projected: probes.min(cells) as u64,
-            projection_madds: (probes.min(cells) * rank * wide) as u64,
-            ordering_madds: (bins * rank as f64) as u64,
-            codes: scanned as u64,
+        let cells = self.cells().max(1);
+        let probes = plan.probes.min(cells);
+        let bins = self.bins() * probes / cells;
+        let before = Work {
+            cells_projected: probes as u64,
+            projection_madds: (probes * rank * wide) as u64,
+            ordering_madds: (bins * rank) as u64,
             ..Work::default()
         };
-        price(self.index, self.body, &work)
+        let after = Work {
+            candidates: plan.rerank as u64,
+            ..Work::default()
+        };
+        let price = |work: &Work| price(self.index, self.body, work);
+        (2.0 * price(&before) + price(&after)) / share.sqrt()
     }
 }
 

@@ -120,6 +120,34 @@ impl Stored {
         squared.map_or(f32::INFINITY, |squared| squared.min(f32::INFINITY))
     }
 
+    /// Squared distances between a query and all vectors, in order.
+    pub(crate) fn distances(&self, query: &Prepared<'_>, mut each: impl FnMut(usize, f32)) {
+        let mut number = |(at, squared): (usize, f32)| each(at, squared.min(f32::INFINITY));
+        match (self, query) {
+            (Self::U8(data), Prepared::Bytes(q)) => data
+                .chunks_exact(q.len())
+                .map(|v| garlic_simd::l2_squared_u8_u8(q, v) as f32)
+                .enumerate()
+                .for_each(&mut number),
+            (Self::F32(data), Prepared::Float(q)) => data
+                .chunks_exact(q.len())
+                .map(|v| garlic_simd::l2_squared(q, v))
+                .enumerate()
+                .for_each(&mut number),
+            (Self::F16(data), Prepared::Float(q)) => data
+                .chunks_exact(q.len())
+                .map(|v| garlic_simd::l2_squared_f16(q, v))
+                .enumerate()
+                .for_each(&mut number),
+            (Self::U8(data), Prepared::Float(q)) => data
+                .chunks_exact(q.len())
+                .map(|v| garlic_simd::l2_squared_u8(q, v))
+                .enumerate()
+                .for_each(&mut number),
+            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+        }
+    }
+
     /// Puts the vector at `position` into `out`, or zeros where there is none; tells whether there is one.
     pub(crate) fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) -> bool {
         out.clear();

@@ -10,7 +10,7 @@
 use garlic_simd::CodeQuery;
 
 use super::fast::{AHEAD, FastScratch, probe};
-use super::filter::Allowed;
+use super::filter::{Allowed, Gathered};
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{ROUNDING, zero_code};
@@ -52,16 +52,37 @@ impl View<'_> {
         let query = self.index.vectors.prepare(query, &mut bytes);
         best.start(k);
         let mut work = Work::default();
+        if self.admits_all() {
+            let ids = &self.index.ids;
+            self.index.vectors.distances(&query, |at, squared| {
+                if squared <= best.worst() {
+                    best.offer(squared, ids[at], at as u32);
+                }
+            });
+            work.candidates = ids.len() as u64;
+            work.exact_madds = work.candidates * self.index.space.dim() as u64;
+            return work;
+        }
         let mut offer = |position: u32| {
             if let Some(point) = self.point(position) {
                 best.offer(point.distance(&query), point.id, position);
                 work.candidates += 1;
             }
         };
-        if self.admits_all() {
-            (0..self.positions() as u32).for_each(&mut offer);
-        } else if let Some(allowed) = self.allowed() {
-            allowed.positions().for_each(&mut offer);
+        if let Some(allowed) = self.allowed() {
+            match allowed.gathered(self) {
+                Some(Gathered { vectors, points }) => {
+                    vectors.distances(&query, |at, squared| {
+                        // Equal distances are told apart by their identifiers.
+                        if squared <= best.worst() {
+                            let (id, position) = points[at];
+                            best.offer(squared, id, position);
+                        }
+                    });
+                    work.candidates += points.len() as u64;
+                }
+                None => allowed.positions().for_each(&mut offer),
+            }
         } else {
             self.admitted().for_each(&mut offer);
         }

@@ -14,6 +14,8 @@ use crate::model::Lists;
 pub(super) const AHEAD: usize = 8;
 /// Steps of the rough order of bins and candidates.
 const STEPS: usize = 64;
+/// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
+const SPARSE: f64 = 0.9;
 /// Neighbours whose setting tells a range search how far estimates can be trusted.
 const LIKE_K: usize = 100;
 
@@ -429,6 +431,12 @@ impl View<'_> {
         // distance is cheaper; a fixed number of cells should be the best ones.
         let projected = if plan.slack.is_finite() {
             self.nearest_cells(plan.probes, scratch);
+            if plan.widens && self.is_sparse(scratch) {
+                if plan.all_if_sparse {
+                    return self.brute_force(query, plan.k, best);
+                }
+                self.nearest_cells(usize::MAX, scratch);
+            }
             scratch.cells.len()
         } else {
             self.best_cells(plan.probes, scratch)
@@ -437,6 +445,18 @@ impl View<'_> {
         self.rerank(query, plan, scratch, best, &mut work);
         self.count(projected, &mut work);
         work
+    }
+
+    /// Whether the cells in `scratch` have fewer allowed points than as many points have elsewhere: a query outside
+    /// of what is allowed finds its neighbours in any of the cells around it.
+    fn is_sparse(&self, scratch: &FastScratch) -> bool {
+        let cells = scratch.cells.iter().map(|cell| cell.at as usize);
+        let (allowed, points) = cells.fold((0, 0), |(allowed, points), cell| {
+            let more = self.counted_in(cell);
+            (allowed + more, points + self.points_in(cell))
+        });
+        let share = self.counted() as f64 / self.index.len().max(1) as f64;
+        (allowed as f64) < SPARSE * share * points as f64
     }
 
     /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use roaring::RoaringTreemap;
 
+use crate::index::stored::{Stored, StoredRows};
 use crate::index::{Body, Index, Lookup, OverlayStamp, View};
 
 /// Points that a search may find, named by their identifiers. Cheap to copy; reuse one filter for many queries.
@@ -117,7 +118,20 @@ pub(crate) struct Allowed {
     count: usize,
     /// Allowed points of each cell; of tempered cells only.
     cells: Vec<u32>,
+    /// Copies of the allowed vectors side by side, where they are few and all of them are read; made then.
+    gathered: OnceLock<Gathered>,
 }
+
+/// Points that a filter allows, side by side.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) vectors: Stored,
+    /// Identifier and position of each.
+    pub(crate) points: Vec<(u64, u32)>,
+}
+
+/// Most bytes of vectors that are copied for a filter.
+const MOST_GATHERED: usize = 64 << 20;
 
 impl Allowed {
     fn new(ids: &Ids, index: &Index) -> Self {
@@ -161,6 +175,7 @@ impl Allowed {
             count: bits.iter().map(|w| w.count_ones() as usize).sum(),
             bits,
             cells: Vec::new(),
+            gathered: OnceLock::new(),
         };
         if let Some(view) = view {
             allowed.cells = (0..view.cells())
@@ -183,6 +198,29 @@ impl Allowed {
             .flatten()
             .filter(|p| self.contains(*p as u32))
             .count() as u32
+    }
+
+    /// The allowed points side by side, unless they are many.
+    pub(crate) fn gathered(&self, view: &View<'_>) -> Option<&Gathered> {
+        let index = view.index;
+        let vector = index.vectors.bytes() as usize / index.ids.len().max(1);
+        if self.count.saturating_mul(vector) > MOST_GATHERED {
+            return None;
+        }
+        Some(self.gathered.get_or_init(|| {
+            let mut rows = StoredRows::new(index.vectors.element());
+            let mut points = Vec::with_capacity(self.count);
+            for position in self.positions() {
+                if let Some(point) = view.point(position) {
+                    point.push_to(&mut rows, index.space.dim());
+                    points.push((point.id, position));
+                }
+            }
+            Gathered {
+                vectors: rows.into(),
+                points,
+            }
+        }))
     }
 
     /// Number of allowed points.

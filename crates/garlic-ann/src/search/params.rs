@@ -137,7 +137,7 @@ impl Search {
             }
         };
         if let Some(probes) = self.probes {
-            plan.probes = probes;
+            (plan.probes, plan.widens) = (probes, false);
         }
         // What is asked for by name is done in full, without stopping early.
         if let Some(bins) = self.bins {
@@ -148,7 +148,8 @@ impl Search {
         }
         // What was asked for by name is what is done.
         let by_name = self.probes.is_some() || self.bins.is_some() || self.rerank.is_some();
-        plan.all = plan.all && !by_name;
+        plan.all &= !by_name;
+        plan.all_if_sparse &= !by_name;
         plan.k = index.embedding.wider(self.k);
         plan.exact = self.exact;
         plan.threads = self.threads.unwrap_or(1);
@@ -162,24 +163,25 @@ pub(crate) struct Planned {
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
+/// What visiting all cells costs, as a multiple of a search that visits the nearest.
+const WIDENED: f64 = 2.0;
+
 /// The plan for a search among some points only.
 ///
 /// Where one in ten points is allowed, the ten nearest of those lie among the hundred nearest of all: as many
-/// cells are visited as a search for a hundred visits. Bins and candidates need no change, for a search leaves
-/// them out by comparing with what it has found, and it finds allowed points only. When distances to all
-/// allowed points cost less, those are computed.
+/// cells are visited as a search for a hundred visits, and all of them where few of those cells' points are
+/// allowed. Bins and candidates need no change, for a search leaves them out by comparing with what it has found,
+/// and it finds allowed points only. When distances to all allowed points cost less, those are computed.
 fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
-    let (points, counted) = (view.index.len() as f64, view.counted().max(1) as f64);
-    let among = (plan.k as f64 * points / counted).ceil() as usize;
-    let probes = view
-        .body
-        .calibration
-        .plan(among, recall, view.cells())
-        .probes
-        .max(plan.probes);
+    let share = view.counted().max(1) as f64 / view.index.len().max(1) as f64;
+    let among = (plan.k as f64 / share).ceil() as usize;
+    let wider = view.body.calibration.plan(among, recall, view.cells());
+    let (all, search) = (view.price_of_all(), view.price_of_search(&plan, share));
     Plan {
-        probes,
-        all: view.price_of_all() <= view.price_of_search(probes, counted / points),
+        probes: wider.probes.max(plan.probes),
+        widens: true,
+        all: all <= search,
+        all_if_sparse: all <= WIDENED * search,
         ..plan
     }
 }
@@ -201,8 +203,12 @@ pub(crate) struct Plan {
     /// Candidates estimated farther than this many times the k-th distance so far are left out.
     pub(crate) trust: f32,
     pub(crate) exact: bool,
+    /// All cells are visited where few points of the nearest are allowed.
+    pub(crate) widens: bool,
     /// Distances to all points that the filter allows are cheaper than a search.
     pub(crate) all: bool,
+    /// They are cheaper than visiting all cells.
+    pub(crate) all_if_sparse: bool,
     pub(crate) threads: usize,
 }
 
@@ -218,7 +224,9 @@ impl Plan {
             slack: f32::INFINITY,
             trust: f32::INFINITY,
             exact: false,
+            widens: false,
             all: false,
+            all_if_sparse: false,
             threads: 1,
         }
     }

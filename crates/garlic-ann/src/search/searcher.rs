@@ -146,9 +146,9 @@ impl Index {
     ) {
         let Planned { plan, allowed } = planned;
         match self.view() {
-            Some(view) if !plan.exact && !plan.all && plan.slack.is_finite() => {
+            // With a filter every query may visit another number of cells.
+            Some(view) if !plan.exact && allowed.is_none() && plan.slack.is_finite() => {
                 let Scratch { fast, best, .. } = scratch;
-                let view = view.with(allowed.as_deref());
                 view.search_many(queries, plan, fast, best, answers);
             }
             _ => {

@@ -1,19 +1,21 @@
-//! `garlic build`: from vectors to an index file.
+//! `garlic build`: from vectors to an index file or an index directory.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use garlic_ann::{BuildReport, Config, Index, Metric, Preset};
+use garlic_ann::{BuildReport, Config, Index, Live, Metric, Preset};
 use serde_json::{Value, json};
 
 use crate::args::{positive, recall, share};
 use crate::commands::config;
 use crate::exit::Fault;
+use crate::ids;
 use crate::input;
 use crate::interrupt::Watch;
 use crate::metric;
 use crate::names;
 use crate::output;
+use crate::place;
 use crate::progress::Reporter;
 use crate::system;
 use crate::table;
@@ -24,6 +26,9 @@ use crate::tempered;
 /// The default preset needs no tuning: it chooses the number of cells and measures what every recall takes, so
 /// that a search only has to say which recall it wants. `--preset paper` is the published method.
 ///
+/// An index is one file, which `garlic add` and `garlic remove` replace as a whole. With --live it is a directory that
+/// keeps every change: for indexes that change often, or while they are searched.
+///
 /// Parameters come from the preset, the metric from the data set if it names one, then from the file of `--config`, then from `--set`, then from the flags
 /// of their own; later ones win. `garlic config` prints all of them with their meaning.
 #[derive(Debug, clap::Args)]
@@ -31,9 +36,16 @@ use crate::tempered;
 pub(crate) struct Args {
     /// Vectors to index: a file, or the name of a data set
     data: PathBuf,
-    /// Index file to write
+    /// Index file to write; with --live, directory to make
     #[arg(short, long, value_name = "INDEX")]
     output: PathBuf,
+    /// Make an index directory, which keeps every change
+    #[arg(long)]
+    live: bool,
+    /// Identifiers of the vectors: text with one a line, .npy, .ivecs or .ibin; `-` for standard input [default: row
+    /// numbers]
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
     /// Named set of parameters: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
@@ -74,6 +86,7 @@ Examples:
   garlic build vectors.npy -o vectors.garlic
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
   garlic build embeddings.npy -o embeddings.garlic --metric cosine
+  garlic build vectors.npy -o live-index --live --ids ids.txt
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
@@ -97,7 +110,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let overrides = config::overrides(&config);
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
-    output::check_regular(&args.output, &inputs)?;
+    inputs.extend(args.ids.as_deref());
+    if args.live {
+        output::check_directory(&args.output)?;
+    } else {
+        output::check_regular(&args.output, &inputs)?;
+    }
     if let Some(history) = &args.history {
         inputs.push(&args.output);
         output::check(history, &inputs)?;
@@ -120,24 +138,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     reporter.note(&format!("reading {}", data_path.display()));
     let data = input::base_vectors(&data_path)?;
+    let given = match &args.ids {
+        Some(ids) => Some(ids::read_for(ids, &data, &data_path)?),
+        None => None,
+    };
     let values = data.to_f32();
     let rows = input::rows(&values, data.dim())?;
 
     let watch = Watch::start();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let built = Index::builder()
+    let mut builder = Index::builder()
         .config(config.clone())
         .threads(threads)
         .progress(|p| reporter.update(p))
-        .cancel(watch.flag())
-        .build_reported(rows);
+        .cancel(watch.flag());
+    if let Some(ids) = given {
+        builder = builder.ids(ids);
+    }
+    let built = builder.build_reported(rows);
     reporter.finish();
     // Ctrl-C while the last bins were made counts as well.
     watch.check()?;
     let (index, report) = built.with_context(|| data_path.display().to_string())?;
-    index
-        .save(&args.output)
-        .map_err(|e| output::write_error(&args.output, &e))?;
+    let written = if args.live {
+        Live::create(&args.output, index.clone()).map(drop)
+    } else {
+        index.save(&args.output)
+    };
+    written.map_err(|e| output::write_error(&args.output, &e))?;
     if let (Some(path), Some(body)) = (&args.history, index.published()) {
         let text = serde_json::to_vec_pretty(body.history())?;
         output::write_file(path, |out| {
@@ -213,7 +241,7 @@ fn summary(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> 
         "dim": index.dim(),
         "metric": index.metric(),
         "seconds": report.seconds,
-        "bytes": std::fs::metadata(&args.output).map(|m| m.len()).ok(),
+        "bytes": place::bytes(&args.output),
         "peak_rss_bytes": system::peak_rss_bytes(),
         "seed": index.config().seed,
         "threads": threads,

@@ -43,6 +43,18 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "All presets: sizes of cells",
+        &[
+            ("split", "cut cells that hold too many points"),
+            (
+                "split_refusal",
+                "a split that leaves one part more than this share is refused",
+            ),
+            ("max_cells", "cells that splitting stops at"),
+            ("prune", "remove cells that hold next to nothing"),
+        ],
+    ),
+    (
         "Default preset",
         &[
             (
@@ -194,8 +206,6 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "refine_quiet",
                 "epochs at the end without refinement, so that the last cells settle",
             ),
-            ("max_cells", "most cells"),
-            ("split", "cut cells that hold too many points"),
             (
                 "split_threshold",
                 "share of the training points above which a cell is split (gamma)",
@@ -206,10 +216,6 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
             ),
             ("split_sample", "points that a split looks at"),
             ("split_scale", "factor by which the children's L is scaled"),
-            (
-                "split_refusal",
-                "a split that leaves one child more than this share is refused",
-            ),
             ("clone", "copy cells that have many points just outside"),
             (
                 "clone_threshold",
@@ -231,7 +237,6 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "clone_neighbours",
                 "nearest sampled points that the density at a clone's centre is taken from",
             ),
-            ("prune", "remove cells that hold next to nothing"),
             ("prune_every", "epochs between prunings"),
             ("prune_size", "most points of a cell that is pruned"),
         ],
@@ -380,6 +385,11 @@ mod tests {
         assert_eq!(changed.keys().collect::<Vec<_>>(), ["bin_size", "epochs"]);
         assert_eq!(unused(Preset::Paper, &changed), ["bin_size"]);
         assert_eq!(unused(Preset::Default, &changed), ["epochs"]);
+        for key in ["split", "prune", "split_refusal", "max_cells"] {
+            let changed = Map::from_iter([(key.to_owned(), Value::Null)]);
+            assert!(unused(Preset::Default, &changed).is_empty(), "{key}");
+            assert!(unused(Preset::Paper, &changed).is_empty(), "{key}");
+        }
         assert!(overrides(&Config::default()).is_empty());
         // The file decides about the cells, whatever preset it was laid over.
         let mut config = Config::default();

@@ -13,6 +13,7 @@ use crate::input;
 use crate::metric;
 use crate::names;
 use crate::output;
+use crate::place;
 use crate::progress::Meter;
 use crate::table::Table;
 
@@ -25,7 +26,7 @@ use crate::table::Table;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file
+    /// Index file, which is read into memory, or index directory
     index: PathBuf,
     /// The data that the index was built from: a file, or the name of a data set
     data: PathBuf,
@@ -90,7 +91,7 @@ Examples:
 /// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(&args.data)?;
-    let index = Index::load(&args.index)?;
+    let index = place::load(&args.index)?;
     let data = Dataset::open(&data_path)?;
     input::check_dimension(&index, &data.train, &data_path)?;
     if data.train.rows() != index.len() {

@@ -3,23 +3,25 @@
 use std::path::PathBuf;
 
 use garlic_ann::config::Covariance;
-use garlic_ann::index::{Fast, Published};
+use garlic_ann::index::{Fast, Memory, Published};
 use garlic_ann::{Config, Index};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::positive;
 use crate::commands::config;
+use crate::kept::Kept;
 use crate::output;
+use crate::place;
 use crate::spectrum::{self, Spectrum};
 use crate::table;
 use crate::tempered;
 
-/// Show what is in an index: cells, sizes, shapes, bins, memory, what recalls take, parameters
+/// Show what is in an index: cells, sizes, shapes, bins, changes, memory, what recalls take, parameters
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file
+    /// Index file or index directory
     index: PathBuf,
     /// Cells whose eigenvalues are computed, spread over all of them; preset paper
     #[arg(long, value_name = "N", default_value = "16", value_parser = positive)]
@@ -33,7 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic inspect vectors.garlic
   garlic inspect vectors.garlic --sample 100
-  garlic inspect vectors.garlic --json | jq .memory";
+  garlic inspect live-index --json | jq .drift";
 
 /// Smallest, middle, mean and largest of some numbers.
 #[derive(Debug, PartialEq, Serialize)]
@@ -60,11 +62,14 @@ impl Range {
 
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let index = Index::load(&args.index)?;
+    let mut index = place::open(&args.index)?;
+    let kept = Kept::of(&args.index, &index)?;
+    // Cells and bins are told as a checkpoint would have them: points of the log lie beside them until then.
+    index.compact()?;
     if args.json {
-        output::print_json(&describe(args, &index))
+        output::print_json(&describe(args, &index, &kept))
     } else {
-        output::print(&readable(args, &index))
+        output::print(&readable(args, &index, &kept))
     }
 }
 
@@ -81,21 +86,21 @@ fn sizes(index: &Index) -> Vec<f64> {
     })
 }
 
-fn describe(args: &Args, index: &Index) -> Value {
+fn describe(args: &Args, index: &Index, kept: &Kept) -> Value {
     let sizes = Range::of(sizes(index));
     let mut about = json!({
         "index": args.index,
-        "bytes": std::fs::metadata(&args.index).map(|m| m.len()).ok(),
+        "bytes": place::bytes(&args.index),
         "points": index.len(),
         "dim": index.dim(),
         "metric": index.metric(),
         "cells": index.cells(),
         "largest_share": sizes.as_ref().map(|s| s.max / index.len().max(1) as f64),
         "sizes": sizes,
-        "memory": index.memory(),
         "preset": config::preset_of(index.config()),
         "config": index.config(),
     });
+    kept.describe(&mut about);
     if let Some(body) = index.published() {
         describe_published(&mut about, body, args.sample);
     }
@@ -164,7 +169,7 @@ fn in_words(range: Option<Range>, digits: usize) -> String {
     )
 }
 
-fn readable(args: &Args, index: &Index) -> String {
+fn readable(args: &Args, index: &Index, kept: &Kept) -> String {
     let sizes = sizes(index);
     let largest = sizes.iter().copied().fold(0.0, f64::max) / index.len().max(1) as f64;
     let mut entries = vec![
@@ -175,6 +180,7 @@ fn readable(args: &Args, index: &Index) -> String {
         ),
         ("metric", index.metric().to_string()),
     ];
+    entries.extend(kept.facts());
     if let Some(body) = index.published() {
         entries.extend(published_facts(body, args.sample));
     }
@@ -193,7 +199,7 @@ fn readable(args: &Args, index: &Index) -> String {
         ("memory", String::new()),
     ]);
     let mut text = table::list(&entries);
-    text.push_str(&memory(index));
+    text.push_str(&memory(kept.memory()));
     if let Some(body) = index.tempered() {
         text.push_str(&tempered::calibration(body.calibration()));
     }
@@ -241,8 +247,8 @@ fn published_facts(body: &Published, sample: usize) -> Vec<(&'static str, String
 }
 
 /// Memory by part, the largest first and the total last.
-fn memory(index: &Index) -> String {
-    let Ok(Value::Object(parts)) = serde_json::to_value(index.memory()) else {
+fn memory(memory: &Memory) -> String {
+    let Ok(Value::Object(parts)) = serde_json::to_value(memory) else {
         return String::new();
     };
     let mut parts: Vec<(String, u64)> = parts

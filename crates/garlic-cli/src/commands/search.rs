@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use garlic_ann::Index;
+use garlic_ann::{Answer, Filter, Index, Range, Rows};
 use garlic_eval::Params;
 use serde_json::json;
 
-use crate::args::{positive, recall, share};
+use crate::args::{positive, radius, recall, share};
 use crate::exit::Fault;
+use crate::filter;
 use crate::hits::{Format, Hits};
 use crate::input;
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
+use crate::place;
 use crate::system;
 use crate::table;
 
@@ -21,6 +23,10 @@ use crate::table;
 ///
 /// The index has measured what every recall takes: --recall R finds that share of the true neighbours, --exact all
 /// of them. --probes, --bins and --rerank override what a recall takes.
+///
+/// --radius R finds all points within a distance instead of K: all of them, certainly, or about the share that
+/// --recall names. Tables are then as wide as the longest answer. --filter-ids and --exclude-ids search among some of
+/// the points only; with both, among those of the first list that are not in the second.
 ///
 /// The extension of OUT names its format: .ivecs, .ibin or .npy (64-bit) hold K ids a query; .csv has a line
 /// for each neighbour (query, rank, id, distance); .json, .jsonl and .ndjson have an object for each query.
@@ -32,13 +38,28 @@ use crate::table;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file
+    /// Index file, which is mapped, or index directory
     index: PathBuf,
     /// Queries: a file of vectors, or a data set, whose queries are taken
     queries: PathBuf,
     /// Neighbours of each query
     #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
     k: usize,
+    /// All points within this distance, as the metric of the index reports it, instead of K
+    #[arg(
+        long,
+        value_name = "R",
+        value_parser = radius,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["k", "probes", "bins", "rerank"]
+    )]
+    radius: Option<f32>,
+    /// Only points of these identifiers: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    filter_ids: Option<PathBuf>,
+    /// No points of these identifiers, in the same formats
+    #[arg(long, value_name = "FILE")]
+    exclude_ids: Option<PathBuf>,
     /// File to write, `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -76,7 +97,9 @@ Examples:
   garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs
   garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs --recall 0.99
   garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy --exact
-  garlic search fm.garlic fashion-mnist-784-euclidean -o - --json | head -1";
+  garlic search fm.garlic fashion-mnist-784-euclidean -o - --json | head -1
+  garlic search live-index queries.npy -k 10 -o hits.csv --filter-ids allowed.txt
+  garlic search live-index queries.npy --radius 0.5 -o hits.jsonl";
 
 /// Searches and writes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -84,25 +107,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let queries_path = names::data(&args.queries)?;
     let format = check_outputs(args, &queries_path, to_stdout)?;
 
-    let index = Index::open(&args.index)?;
+    let index = place::open(&args.index)?;
     let queries = input::query_vectors(&queries_path)?;
     input::check_dimension(&index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let params = Params {
-        k: args.k,
-        recall: args.recall,
-        probes: args.probes,
-        bins: args.bins,
-        rerank: args.rerank,
-        exact: args.exact,
-    };
-    let search = params.search().threads(threads);
+    let filter = filter::read(
+        args.filter_ids.as_deref(),
+        args.exclude_ids.as_deref(),
+        &index,
+    )?;
     let start = Instant::now();
-    let answers = index.search_batch(input::rows(&values, queries.dim())?, &search)?;
+    let rows = input::rows(&values, queries.dim())?;
+    let answers = match args.radius {
+        Some(radius) => within(args, &index, rows, radius, filter, threads)?,
+        None => nearest(args, &index, rows, filter, threads)?,
+    };
     let seconds = start.elapsed().as_secs_f64();
 
-    let hits = Hits::new(&answers, args.k, index.metric());
+    let found: usize = answers.iter().map(|a| a.hits.len()).sum();
+    let longest = answers.iter().map(|a| a.hits.len()).max().unwrap_or(0);
+    let width = match args.radius {
+        Some(_) => longest.max(1),
+        None => args.k,
+    };
+    let hits = Hits::new(&answers, width, index.metric());
     if to_stdout {
         output::with_stdout(|out| hits.write_text(out, format))?;
     } else {
@@ -117,22 +146,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let candidates: u64 = answers.iter().map(|a| a.work.candidates).sum();
     let mean = candidates as f64 / answers.len().max(1) as f64;
     let qps = answers.len() as f64 / seconds.max(1e-9);
+    let exact = answers.iter().all(|a| a.exact);
     if args.json && !to_stdout {
         return output::print_json(&json!({
             "output": args.output,
             "queries": answers.len(),
-            "k": args.k,
+            "k": args.radius.is_none().then_some(args.k),
+            "radius": args.radius,
+            "hits": found,
             "metric": index.metric(),
             "threads": threads,
             "seconds": seconds,
             "qps": qps,
             "candidates": mean,
-            "exact": answers.iter().all(|a| a.exact),
+            "exact": exact,
         }));
     }
     if !args.quiet && !args.json {
+        let within = args.radius.map_or_else(String::new, |radius| {
+            let proof = if exact { "all of them" } else { "not exact" };
+            format!("; {} hits within {radius}, {proof}", table::count(found))
+        });
         eprintln!(
-            "garlic: {} queries in {} ({qps:.0} a second on {threads} threads), {mean:.0} candidates a query",
+            "garlic: {} queries in {} ({qps:.0} a second on {threads} threads), {mean:.0} candidates a query{within}",
             table::count(answers.len()),
             table::seconds(seconds),
         );
@@ -140,9 +176,51 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn nearest(
+    args: &Args,
+    index: &Index,
+    queries: Rows<'_>,
+    filter: Option<Filter>,
+    threads: usize,
+) -> anyhow::Result<Vec<Answer>> {
+    let params = Params {
+        k: args.k,
+        recall: args.recall,
+        probes: args.probes,
+        bins: args.bins,
+        rerank: args.rerank,
+        exact: args.exact,
+    };
+    let mut search = params.search().threads(threads);
+    if let Some(filter) = filter {
+        search = search.filter(filter);
+    }
+    Ok(index.search_batch(queries, &search)?)
+}
+
+fn within(
+    args: &Args,
+    index: &Index,
+    queries: Rows<'_>,
+    radius: f32,
+    filter: Option<Filter>,
+    threads: usize,
+) -> anyhow::Result<Vec<Answer>> {
+    let mut range = Range::new(radius).threads(threads);
+    if let Some(recall) = args.recall {
+        range = range.recall(recall);
+    }
+    if let Some(filter) = filter {
+        range = range.filter(filter);
+    }
+    Ok(index.range_batch(queries, &range)?)
+}
+
 /// Everything that can be wrong with the outputs, before anything is read.
 fn check_outputs(args: &Args, queries: &Path, to_stdout: bool) -> anyhow::Result<Format> {
     let mut inputs = vec![queries, args.index.as_path()];
+    inputs.extend(args.filter_ids.as_deref());
+    inputs.extend(args.exclude_ids.as_deref());
     let format = if to_stdout {
         if args.json { Format::Json } else { Format::Csv }
     } else {

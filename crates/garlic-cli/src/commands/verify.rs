@@ -7,17 +7,19 @@ use garlic_ann::store::Summary;
 use serde_json::{Value, json};
 
 use crate::output;
+use crate::place::{self, Files};
 use crate::table::{self, Table};
 
-/// Check an index file thoroughly
+/// Check an index thoroughly
 ///
-/// Every command that opens an index checks its lengths, checksums and references; this also checks what a
-/// search does not rely on: that ids are unique, axes orthonormal, and points in the bins that list them. Exit
-/// code 3 when anything is wrong.
+/// A search maps an index file and checks no more than its header and its table of sections. This reads every byte:
+/// checksums, references, and what a search does not rely on: that ids are unique, axes orthonormal, and
+/// points in the bins that list them. Of an index directory it checks the checkpoint in this way, and reads the log.
+/// Exit code 3 when anything is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file
+    /// Index file or index directory
     index: PathBuf,
     /// Print the result as one JSON object
     #[arg(long)]
@@ -27,11 +29,16 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic verify vectors.garlic
-  garlic verify vectors.garlic --json";
+  garlic verify live-index --json";
 
 /// Verifies.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let summary = Index::verify(&args.index)?;
+    let (summary, log) = if place::is_directory(&args.index) {
+        let (summary, index, files) = place::verify_directory(&args.index)?;
+        (summary, Some((files, index)))
+    } else {
+        (Index::verify(&args.index)?, None)
+    };
     if args.json {
         let mut object = json!({ "index": args.index, "ok": true });
         if let (Value::Object(object), Value::Object(rest)) =
@@ -39,13 +46,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         {
             object.extend(rest);
         }
+        if let Some((files, index)) = &log {
+            object["directory"] = json!({
+                "generation": files.generation,
+                "log_bytes": files.log_bytes,
+                "points": index.len(),
+                "cells": index.cells(),
+            });
+        }
         return output::print_json(&object);
     }
-    output::print(&readable(args, &summary))
+    output::print(&readable(args, &summary, log.as_ref()))
 }
 
-fn readable(args: &Args, summary: &Summary) -> String {
-    let mut text = table::list(&[
+fn readable(args: &Args, summary: &Summary, log: Option<&(Files, Index)>) -> String {
+    let mut entries = vec![
         ("index", format!("{}: sound", args.index.display())),
         (
             "format",
@@ -64,8 +79,19 @@ fn readable(args: &Args, summary: &Summary) -> String {
             ),
         ),
         ("cells", table::count(summary.cells)),
-        ("sections", String::new()),
-    ]);
+    ];
+    if let Some((files, index)) = log {
+        let checkpoint = format!("generation {}, as follows", files.generation);
+        let replayed = format!(
+            "{}, {} points with it",
+            table::bytes(files.log_bytes),
+            table::count(index.len())
+        );
+        entries.insert(1, ("log", replayed));
+        entries.insert(2, ("checkpoint", checkpoint));
+    }
+    entries.push(("sections", String::new()));
+    let mut text = table::list(&entries);
     let mut sections = Table::new(&["<  section", "offset", "bytes", "checksum"]);
     for section in &summary.sections {
         sections.row(vec![

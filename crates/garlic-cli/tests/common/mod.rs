@@ -87,6 +87,9 @@ pub const MANY: usize = 3000;
 pub const ASKED: usize = 40;
 pub const WIDE: usize = 8;
 
+/// Vectors of `more.npy`.
+pub const MORE: usize = 500;
+
 /// The published method with short training.
 pub const QUICK: [&str; 8] = [
     "--preset",
@@ -125,6 +128,31 @@ impl Lab {
         lab.run(&["build", "many.npy", "-o", "many.garlic", "--quiet"])
             .expect(0);
         lab
+    }
+
+    /// The same, with the index directory `live` of the same points, and `more.npy` (500 x 8).
+    pub fn with_live_index() -> Self {
+        let lab = Self::with_default_index();
+        lab.run(&["convert", "many.garlic", "live", "--live", "--quiet"])
+            .expect(0);
+        garlic_data::write_npy_f32(lab.path("more.npy"), &clusters(MORE, WIDE, 9), WIDE).unwrap();
+        lab
+    }
+
+    /// Identifier and distance of the nearest neighbour of the first vector of `more.npy`.
+    #[track_caller]
+    pub fn nearest(&self, index: &str) -> (u64, f64) {
+        let args = [
+            "search", index, "more.npy", "-k", "1", "--exact", "-o", "-", "--json",
+        ];
+        let first = &self.run(&args).expect(0).json()[0];
+        let id = first["ids"][0].as_u64().unwrap();
+        (id, first["distances"][0].as_f64().unwrap())
+    }
+
+    /// Writes a text file.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

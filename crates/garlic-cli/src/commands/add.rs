@@ -1,0 +1,203 @@
+//! `garlic add`: more vectors for an index, or new ones for points that it has.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use garlic_ann::{Error, Index};
+use garlic_data::Vectors;
+use serde_json::json;
+
+use crate::args::positive;
+use crate::exit::Fault;
+use crate::ids;
+use crate::input;
+use crate::interrupt::Watch;
+use crate::names;
+use crate::output;
+use crate::progress::Meter;
+use crate::table;
+use crate::writer::{self, Writer};
+
+/// Add vectors to an index, or replace some of its vectors
+///
+/// An index directory (`garlic build --live`) takes one batch after the other: each is on the device before the next
+/// begins, and stays whatever happens then. An index file is changed in memory and replaced as a whole at the end.
+///
+/// Dimension and identifiers are checked before the first batch. Without --ids the vectors get the numbers that follow
+/// the largest one there is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Index file or index directory
+    index: PathBuf,
+    /// Vectors to add: a file, or the name of a data set
+    vectors: PathBuf,
+    /// Identifiers of the vectors: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+    /// Replace the vectors of identifiers that are there
+    #[arg(long, requires = "ids")]
+    update: bool,
+    /// Vectors of one batch
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = positive)]
+    batch: usize,
+    /// No progress and no summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print the summary as one JSON object; no progress
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  garlic add vectors.garlic more.npy
+  garlic add live-index more.fvecs --ids more.txt --batch 1000
+  garlic add live-index changed.npy --ids changed.txt --update --json";
+
+/// Adds.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let path = names::data(&args.vectors)?;
+    let vectors = input::base_vectors(&path)?;
+    let given = match &args.ids {
+        Some(ids) => Some(ids::read_for(ids, &vectors, &path)?),
+        None => None,
+    };
+    let mut inputs = vec![path.as_path()];
+    inputs.extend(args.ids.as_deref());
+    let mut writer = Writer::open(&args.index, &inputs)?;
+    let mut meter = Meter::new(args.quiet || args.json);
+
+    let before = writer.snapshot();
+    input::check_dimension(&before, &vectors, &path)?;
+    if let Some(made_for) = input::metric(&path)?.filter(|m| *m != before.metric()) {
+        meter.note(&format!(
+            "the data set was made for the metric {made_for}, the index for {}",
+            before.metric()
+        ));
+    }
+    let first = given.is_none().then(|| before.next_id());
+    let ids = given.unwrap_or_else(|| {
+        let first = first.unwrap_or(0);
+        (0..vectors.rows() as u64)
+            .map(|i| first.saturating_add(i))
+            .collect()
+    });
+    check(&before, &ids, args.update).map_err(|e| writer.failed(e))?;
+    // What is shared with a copy would have to be copied to be changed.
+    drop(before);
+
+    let watch = Watch::start();
+    let start = Instant::now();
+    put_all(args, &mut writer, &vectors, &ids, &watch, &mut meter)?;
+    meter.finish();
+    let index = writer.finish()?;
+    let seconds = start.elapsed().as_secs_f64();
+    drop(watch);
+
+    let (count, rate) = (ids.len(), ids.len() as f64 / seconds.max(1e-9));
+    let drift = index.drift();
+    if args.json {
+        let (added, updated) = if args.update { (0, count) } else { (count, 0) };
+        return output::print_json(&json!({
+            "index": args.index,
+            "added": added,
+            "updated": updated,
+            "first_id": first,
+            "points": index.len(),
+            "dim": index.dim(),
+            "batches": count.div_ceil(args.batch),
+            "seconds": seconds,
+            "per_second": rate,
+            "drift": drift,
+        }));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    let numbered = first.map_or_else(String::new, |first| {
+        format!(", identifiers {first} to {}", first + count as u64 - 1)
+    });
+    let mut entries = vec![
+        ("index", args.index.display().to_string()),
+        (
+            if args.update { "updated" } else { "added" },
+            format!(
+                "{} in {} ({} a second){numbered}",
+                table::count(count),
+                table::seconds(seconds),
+                table::count(rate as usize)
+            ),
+        ),
+        ("points", table::count(index.len())),
+    ];
+    entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+    output::print(&table::list(&entries))
+}
+
+/// What the index would refuse in some batch, found before the first.
+fn check(index: &Index, ids: &[u64], update: bool) -> garlic_ann::Result<()> {
+    if index.tempered().is_none() {
+        return Err(Error::Unchanging);
+    }
+    if let Some(id) = ids::twice(ids) {
+        return Err(Error::IdTwice { id });
+    }
+    match ids.iter().find(|id| index.contains(**id) != update) {
+        None => Ok(()),
+        Some(&id) if update => Err(Error::UnknownId { id }),
+        Some(&id) => Err(Error::IdExists { id }),
+    }
+}
+
+fn put_all(
+    args: &Args,
+    writer: &mut Writer,
+    vectors: &Vectors,
+    ids: &[u64],
+    watch: &Watch,
+    meter: &mut Meter,
+) -> anyhow::Result<()> {
+    let values = vectors.to_f32();
+    let (dim, total) = (vectors.dim(), ids.len());
+    if total > args.batch {
+        meter.start("adding", total);
+    }
+    let mut done = 0;
+    for (batch, names) in values.chunks(args.batch * dim).zip(ids.chunks(args.batch)) {
+        // How far a directory has come is part of every message: what is in it stays.
+        let so_far = match writer.is_directory() && done > 0 {
+            true => format!("the first {done} of {total} vectors are in the index"),
+            false => "nothing was written".to_owned(),
+        };
+        if watch.check().is_err() {
+            return Err(Fault::cancelled_after(&so_far));
+        }
+        if let Err(error) = writer.put(input::rows(batch, dim)?, names, args.update) {
+            // After a failure of the device nobody knows about the first batch, either.
+            let unknown = done == 0 && matches!(error, Error::Io { .. });
+            let error = writer.failed(counted_from(error, done));
+            return Err(if unknown {
+                error
+            } else {
+                error.context(so_far)
+            });
+        }
+        done += names.len();
+        meter.set(done, total, "");
+    }
+    Ok(())
+}
+
+/// The library counts rows from the beginning of a batch, the user from that of the file.
+fn counted_from(mut error: Error, before: usize) -> Error {
+    match &mut error {
+        Error::NotFinite { row, .. }
+        | Error::TooLarge { row, .. }
+        | Error::ZeroVector { row }
+        | Error::TooLong { row, .. }
+        | Error::NotStorable { row, .. } => *row += before,
+        _ => {}
+    }
+    error
+}

@@ -1,0 +1,79 @@
+//! `garlic compact`: a directory without removed points and without a log to replay.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use garlic_ann::{Index, Live};
+use serde_json::json;
+
+use crate::interrupt::Watch;
+use crate::output;
+use crate::place;
+use crate::table;
+use crate::writer;
+
+/// Lay an index directory out anew: without removed points, with nothing to replay
+///
+/// Writes a new checkpoint, after checking all of the old one, and begins an empty log; searches may go on meanwhile.
+/// It does not train: `garlic inspect` tells when a rebuild would pay. An index file is always compact: it is
+/// checked and left as it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Index directory
+    index: PathBuf,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  garlic compact live-index
+  garlic compact live-index --json";
+
+/// Compacts.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let before = place::bytes(&args.index);
+    let index = if place::is_directory(&args.index) {
+        let live = Live::open(&args.index)?;
+        // While the lock is held, nobody replaces the files that are checked here.
+        place::verify_directory(&args.index)?;
+        // A first Ctrl-C waits until the checkpoint is whole.
+        let _watch = Watch::start();
+        live.compact()
+            .map_err(|e| writer::explain(&args.index, e))?;
+        Index::clone(&live.snapshot())
+    } else {
+        place::load_sound(&args.index)?
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let after = place::bytes(&args.index);
+    let drift = index.drift();
+    if args.json {
+        return output::print_json(&json!({
+            "index": args.index,
+            "points": index.len(),
+            "bytes_before": before,
+            "bytes": after,
+            "seconds": seconds,
+            "drift": drift,
+        }));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".into(), table::bytes);
+    let mut entries = vec![
+        ("index", args.index.display().to_string()),
+        ("points", table::count(index.len())),
+        ("size", format!("{}, was {}", size(after), size(before))),
+        ("time", table::seconds(seconds)),
+    ];
+    entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+    output::print(&table::list(&entries))
+}

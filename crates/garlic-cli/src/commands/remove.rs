@@ -1,0 +1,99 @@
+//! `garlic remove`: points out of an index.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::exit::Fault;
+use crate::ids;
+use crate::interrupt::Watch;
+use crate::output;
+use crate::table;
+use crate::writer::{self, Writer};
+
+/// Remove points from an index by their identifiers
+///
+/// Identifiers that are not there are passed over; the summary tells how many were. In an index directory all go as
+/// one batch, and `garlic compact` gives their room back; an index file is replaced as a whole.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Index file or index directory
+    index: PathBuf,
+    /// Identifiers to remove
+    #[arg(value_name = "ID", value_parser = ids::parse)]
+    id: Vec<u64>,
+    /// More identifiers: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  garlic remove vectors.garlic 17 99
+  garlic remove live-index --ids old.txt
+  cut -d, -f3 hits.csv | tail -n +2 | garlic remove live-index --ids - --json";
+
+/// Removes.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut ids = args.id.clone();
+    match &args.ids {
+        Some(file) => ids.extend(ids::read(file)?),
+        None if ids.is_empty() => {
+            return Err(Fault::usage(
+                "no identifiers to remove; name some, or a file of them with --ids",
+            ));
+        }
+        None => {}
+    }
+    let ids = ids::sorted(ids);
+    let inputs: Vec<_> = args.ids.as_deref().into_iter().collect();
+    let mut writer = Writer::open(&args.index, &inputs)?;
+
+    // A first Ctrl-C waits until the change is whole.
+    let watch = Watch::start();
+    let start = Instant::now();
+    let removed = writer.remove(&ids).map_err(|e| writer.failed(e))?;
+    let index = match removed {
+        0 => writer.snapshot(),
+        _ => writer.finish()?,
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    drop(watch);
+
+    let drift = index.drift();
+    if args.json {
+        return output::print_json(&json!({
+            "index": args.index,
+            "asked": ids.len(),
+            "removed": removed,
+            "points": index.len(),
+            "seconds": seconds,
+            "drift": drift,
+        }));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    let mut entries = vec![
+        ("index", args.index.display().to_string()),
+        (
+            "removed",
+            format!(
+                "{} of {} that were named",
+                table::count(removed),
+                table::count(ids.len())
+            ),
+        ),
+        ("points", table::count(index.len())),
+    ];
+    entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+    output::print(&table::list(&entries))
+}

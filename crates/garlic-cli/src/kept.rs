@@ -1,0 +1,88 @@
+//! What `inspect` tells about the way an index is kept: its files, its changes, how far the data have moved.
+
+use std::path::Path;
+
+use garlic_ann::index::Memory;
+use garlic_ann::{Drift, Index};
+use serde_json::{Value, json};
+
+use crate::place::{self, Files};
+use crate::table;
+use crate::writer;
+
+/// How an index is kept, before anything was laid out anew.
+pub(crate) struct Kept {
+    files: Option<Files>,
+    mapped: u64,
+    memory: Memory,
+    drift: Drift,
+}
+
+impl Kept {
+    /// Looks at the index at `path` as it was opened.
+    pub(crate) fn of(path: &Path, index: &Index) -> anyhow::Result<Self> {
+        let files = match place::is_directory(path) {
+            true => Some(Files::of(path)?),
+            false => None,
+        };
+        Ok(Self {
+            files,
+            mapped: index.mapped_bytes(),
+            memory: index.memory(),
+            drift: index.drift(),
+        })
+    }
+
+    /// The same for JSON.
+    pub(crate) fn describe(&self, about: &mut Value) {
+        about["kind"] = json!(match self.files {
+            Some(_) => "directory",
+            None => "file",
+        });
+        about["directory"] = json!(self.files.as_ref().map(|files| json!({
+            "generation": files.generation,
+            "checkpoint_bytes": files.checkpoint_bytes,
+            "log_bytes": files.log_bytes,
+        })));
+        about["mapped_bytes"] = json!(self.mapped);
+        about["changes"] = json!(self.drift.added + self.drift.removed);
+        about["drift"] = json!(self.drift);
+        about["memory"] = json!(self.memory);
+    }
+
+    /// The same in words.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        let drift = &self.drift;
+        let mapped = match self.mapped {
+            0 => "in memory".to_owned(),
+            bytes => format!("{} mapped", table::bytes(bytes)),
+        };
+        let kept = match &self.files {
+            None => format!("in a file, {mapped}"),
+            Some(files) => format!(
+                "in a directory, {mapped}; generation {}, checkpoint of {}, log of {}",
+                files.generation,
+                table::bytes(files.checkpoint_bytes),
+                table::bytes(files.log_bytes)
+            ),
+        };
+        let changes = format!(
+            "{} points added and {} removed since it was built from {}",
+            table::count(drift.added as usize),
+            table::count(drift.removed as usize),
+            table::count(drift.built as usize)
+        );
+        let moved = writer::advice(drift).unwrap_or_else(|| {
+            format!(
+                "added points lie {:.2} times as far (squared) from their cells; no rebuild needed",
+                drift.spread
+            )
+        });
+        vec![("kept", kept), ("changes", changes), ("drift", moved)]
+    }
+
+    /// Bytes that the index takes.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}

@@ -1,0 +1,129 @@
+//! Changing an index: a directory batch by batch, a file as a whole.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use garlic_ann::{Drift, Error, Index, Live, Rows};
+
+use crate::exit::Fault;
+use crate::output;
+use crate::place;
+
+/// An index that is open for changes.
+pub(crate) struct Writer {
+    path: PathBuf,
+    kept: Kept,
+}
+
+enum Kept {
+    /// Changed in memory, written at the end.
+    File(Box<Index>),
+    /// Every change is acknowledged by itself.
+    Directory(Live),
+}
+
+impl Writer {
+    /// Opens an index for changes; `inputs` are files that are read meanwhile.
+    pub(crate) fn open(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
+        if place::is_directory(path) {
+            return Ok(Self {
+                kept: Kept::Directory(Live::open(path)?),
+                path: path.to_owned(),
+            });
+        }
+        let index = place::load_sound(path)?;
+        // Saving replaces what the name is, and a link should stay one.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        output::check_regular(&path, inputs)?;
+        Ok(Self {
+            kept: Kept::File(Box::new(index)),
+            path,
+        })
+    }
+
+    /// Whether a change stays even if a later one fails.
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self.kept, Kept::Directory(_))
+    }
+
+    /// The index as it is now.
+    pub(crate) fn snapshot(&self) -> Index {
+        match &self.kept {
+            Kept::File(index) => Index::clone(index),
+            Kept::Directory(live) => Index::clone(&live.snapshot()),
+        }
+    }
+
+    /// Adds vectors, or replaces those that are there.
+    pub(crate) fn put(
+        &mut self,
+        vectors: Rows<'_>,
+        ids: &[u64],
+        update: bool,
+    ) -> garlic_ann::Result<()> {
+        match (&mut self.kept, update) {
+            (Kept::File(index), false) => index.add(vectors, ids),
+            (Kept::File(index), true) => index.update(vectors, ids),
+            (Kept::Directory(live), false) => live.add(vectors, ids),
+            (Kept::Directory(live), true) => live.update(vectors, ids),
+        }
+    }
+
+    /// Removes points; returns how many were there.
+    pub(crate) fn remove(&mut self, ids: &[u64]) -> garlic_ann::Result<usize> {
+        match &mut self.kept {
+            Kept::File(index) => index.remove(ids),
+            Kept::Directory(live) => live.remove(ids),
+        }
+    }
+
+    /// The error of a change, with the name of the index and the right exit code.
+    pub(crate) fn failed(&self, error: Error) -> anyhow::Error {
+        explain(&self.path, error)
+    }
+
+    /// Makes the changes last: replaces the file; a directory has them already.
+    pub(crate) fn finish(self) -> anyhow::Result<Index> {
+        match self.kept {
+            Kept::File(index) => {
+                index
+                    .save(&self.path)
+                    .map_err(|e| output::write_error(&self.path, &e))?;
+                Ok(*index)
+            }
+            Kept::Directory(live) => {
+                let status = live.status();
+                if let Some(reason) = status.and_then(|s| s.failed_checkpoint) {
+                    eprintln!(
+                        "garlic: all changes are in the log, but no checkpoint could be made ({reason}); `garlic \
+                         compact` tries again"
+                    );
+                }
+                Ok(Index::clone(&live.snapshot()))
+            }
+        }
+    }
+}
+
+/// The error of a change of the index at `path`. The library's `Io` says that a file could not be written here.
+pub(crate) fn explain(path: &Path, error: Error) -> anyhow::Error {
+    match error {
+        Error::Io { .. } => Fault::failed(format!(
+            "{error}; every batch is there as a whole or not at all: free some space and try again"
+        )),
+        error => Err::<(), _>(error)
+            .with_context(|| path.display().to_string())
+            .unwrap_err(),
+    }
+}
+
+/// One line of advice when the data have moved away from what the index was fitted to.
+pub(crate) fn advice(drift: &Drift) -> Option<String> {
+    drift.rebuild.then(|| {
+        format!(
+            "a rebuild would pay: added points lie {:.2} times as far (squared) from their cells, and {} cells hold \
+             what a build would give {}",
+            drift.spread, drift.cells, drift.cells_of_a_build
+        )
+    })
+}
