@@ -166,7 +166,7 @@ impl World {
     fn search_filtered(&mut self, step: usize) {
         let query = self.vector();
         let modulus = [1, 2, 10, 100, 100_000_000][self.draw(5)] as u64;
-        let allows = move |id: u64| id % modulus == 0;
+        let allows = move |id: u64| id.is_multiple_of(modulus);
         let expected = self.nearest(&query, allows);
         let expected = &expected[..5.min(expected.len())];
         let allowed: Vec<u64> = self

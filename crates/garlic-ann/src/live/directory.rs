@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::current::{self, CURRENT, LOCK, index_path, log_path};
-use super::disk::{Disk, Held, OnDisk};
+use super::disk::{Disk, Held, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
@@ -91,7 +91,7 @@ impl Directory {
         current::read(&*disk, path)?;
         let lock = lock(&*disk, path)?;
         let generation = current::read(&*disk, path)?;
-        let (index, found, length) = load(&*disk, path, generation)?;
+        let (index, found, length) = load(&*disk, path, generation, Opening::ToWrite)?;
         let log_file = log_path(path, generation);
         let failed = |source| io_error(&log_file, source);
         if length > LOG_HEADER as u64 {
@@ -239,7 +239,7 @@ impl Directory {
 pub(super) fn open_read_only(disk: &dyn Disk, path: &Path) -> Result<Index> {
     let mut generation = current::read(disk, path)?;
     loop {
-        match load(disk, path, generation) {
+        match load(disk, path, generation, Opening::ToRead) {
             Ok((index, ..)) => return Ok(index),
             Err(error) => {
                 // A writer may have made a checkpoint in between and removed what was being read.
@@ -254,8 +254,13 @@ pub(super) fn open_read_only(disk: &dyn Disk, path: &Path) -> Result<Index> {
 }
 
 /// The index of a generation, what was read of its log, and how long the log is.
-fn load(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(Index, Replay, u64)> {
-    let mut index = disk.open_index(&index_path(path, generation))?;
+fn load(
+    disk: &dyn Disk,
+    path: &Path,
+    generation: u64,
+    how: Opening,
+) -> Result<(Index, Replay, u64)> {
+    let mut index = disk.open_index(&index_path(path, generation), how)?;
     let log_file = log_path(path, generation);
     let (mut input, length) = disk
         .read(&log_file)

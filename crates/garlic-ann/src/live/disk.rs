@@ -10,6 +10,14 @@ use crate::error::Result;
 use crate::index::Index;
 use crate::store::atomic::{self, Place};
 
+/// What an index file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// The next checkpoint is made from it: damage must not get new checksums.
+    ToWrite,
+    ToRead,
+}
+
 /// A file system.
 pub(crate) trait Disk: Send + Sync {
     /// Creates a file; it must not exist yet.
@@ -18,8 +26,8 @@ pub(crate) trait Disk: Send + Sync {
     fn append(&self, path: &Path) -> io::Result<Box<dyn Output>>;
     /// Opens a file to read it, and says how long it is.
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Input>, u64)>;
-    /// Opens an index file.
-    fn open_index(&self, path: &Path) -> Result<Index>;
+    /// Opens an index file: to change it, which reads and checks all of it, or to map it.
+    fn open_index(&self, path: &Path, how: Opening) -> Result<Index>;
     /// Renames a file, replacing what has the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
@@ -80,8 +88,11 @@ impl Disk for Real {
         Ok((Box::new(file), length))
     }
 
-    fn open_index(&self, path: &Path) -> Result<Index> {
-        Index::open(path)
+    fn open_index(&self, path: &Path, how: Opening) -> Result<Index> {
+        match how {
+            Opening::ToWrite => Index::load(path),
+            Opening::ToRead => Index::open(path),
+        }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -54,9 +54,11 @@ impl View<'_> {
         let mut work = Work::default();
         if self.admits_all() {
             let ids = &self.index.ids;
+            let mut worst = best.worst();
             self.index.vectors.distances(&query, |at, squared| {
-                if squared <= best.worst() {
+                if squared <= worst {
                     best.offer(squared, ids[at], at as u32);
+                    worst = best.worst();
                 }
             });
             work.candidates = ids.len() as u64;
@@ -72,11 +74,13 @@ impl View<'_> {
         if let Some(allowed) = self.allowed() {
             match allowed.gathered(self) {
                 Some(Gathered { vectors, points }) => {
+                    let mut worst = best.worst();
                     vectors.distances(&query, |at, squared| {
                         // Equal distances are told apart by their identifiers.
-                        if squared <= best.worst() {
+                        if squared <= worst {
                             let (id, position) = points[at];
                             best.offer(squared, id, position);
+                            worst = best.worst();
                         }
                     });
                     work.candidates += points.len() as u64;

@@ -237,3 +237,23 @@ fn damage_is_an_error_that_says_where() {
     assert!(matches!(error, Error::Log { offset: 32, .. }), "{error}");
     assert!(error.to_string().contains("does not take"), "{error}");
 }
+
+/// Opened for writing, a checkpoint is checked all through: a later one would give damage new checksums.
+#[test]
+fn a_damaged_checkpoint_is_not_written_on() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("live");
+    drop(Live::create(&path, first()).unwrap());
+    let files = fs::read_dir(&path)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let mut files = files.filter(|file| file.extension().is_some_and(|e| e == "garlic"));
+    let checkpoint = files.next().unwrap();
+    let mut bytes = fs::read(&checkpoint).unwrap();
+    // The last byte belongs to an identifier.
+    let last = bytes.len() - 2;
+    bytes[last] ^= 1;
+    fs::write(&checkpoint, bytes).unwrap();
+    let error = Live::open(&path).unwrap_err();
+    assert!(matches!(error, Error::Format { .. }), "{error}");
+}

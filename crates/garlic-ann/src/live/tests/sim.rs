@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use garlic_linalg::{random_stream, uniform_unit};
 
-use super::super::disk::{Disk, Held, Input, Output};
+use super::super::disk::{Disk, Held, Input, Opening, Output};
 use super::device::{Change, DIRECTORY, Inode, Keep};
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -331,7 +331,7 @@ impl Disk for SimDisk {
         Ok((Box::new(Cursor::new(bytes)), length))
     }
 
-    fn open_index(&self, path: &Path) -> Result<Index> {
+    fn open_index(&self, path: &Path, _: Opening) -> Result<Index> {
         let (mut input, _) = self.read(path).map_err(|source| Error::Io {
             path: path.to_owned(),
             source,
