@@ -228,7 +228,7 @@ impl View<'_> {
             if last != Some(number) {
                 let at = scratch.cells[number].at as usize;
                 let y = &coordinates[number * rank..][..rank];
-                let steps = &self.frame(at).steps[..rank];
+                let steps = &self.steps(at)[..rank];
                 let zero = zero_code(learned.bits);
                 scales = probe(y, steps, zero, view.base, &mut weights);
                 last = Some(number);

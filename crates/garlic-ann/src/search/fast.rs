@@ -190,7 +190,7 @@ impl View<'_> {
         match scratch.projected.get(number * rank..(number + 1) * rank) {
             Some(y) => scratch.y.copy_from_slice(y),
             None => {
-                garlic_simd::dots(self.frame(at).axes, &scratch.query, &mut scratch.y);
+                garlic_simd::dots(self.axes(at), &scratch.query, &mut scratch.y);
                 self.centre(at, &mut scratch.y);
             }
         }
@@ -199,7 +199,7 @@ impl View<'_> {
 
     /// Turns inner products with a cell's axes into coordinates in its frame.
     fn centre(&self, cell: usize, products: &mut [f32]) {
-        for (y, o) in products.iter_mut().zip(self.frame(cell).origin) {
+        for (y, o) in products.iter_mut().zip(self.origin(cell)) {
             *y -= o;
         }
     }
@@ -211,15 +211,14 @@ impl View<'_> {
         let base = self.project(number, outside, scratch);
         let at = scratch.cells[number].at as usize;
         scratch.probe_of[at] = number as u32;
-        let frame = self.frame(at);
         let weights = &mut scratch.weights[number * width..][..width];
-        let steps = &frame.steps[..rank];
+        let steps = &self.steps(at)[..rank];
         let points = probe(&scratch.y, steps, zero_code(learned.bits), base, weights);
         scratch.probes.push(points);
         let (bins, weights) = if learned.bits == BIN_BITS {
             (points, &*weights)
         } else {
-            let steps = &frame.bin_steps[..rank];
+            let steps = &self.bin_steps(at)[..rank];
             let weights = &mut scratch.bin_weights;
             let bins = probe(&scratch.y, steps, zero_code(BIN_BITS), base, weights);
             (bins, &weights[..])
@@ -510,7 +509,7 @@ impl View<'_> {
                 inputs.extend_from_slice(&rotated[query * wide..][..wide]);
             }
             products.resize(visits.len() * rank, 0.0);
-            garlic_simd::dots_many(self.frame(cell).axes, &inputs, wide, &mut products);
+            garlic_simd::dots_many(self.axes(cell), &inputs, wide, &mut products);
             for (visit, products) in visits.iter().zip(products.chunks_exact_mut(rank)) {
                 self.centre(cell, products);
                 projected[*visit as usize * rank..][..rank].copy_from_slice(products);
@@ -559,9 +558,13 @@ impl View<'_> {
             if let Some(next) = found.get(i + AHEAD) {
                 self.prefetch(next.at);
             }
-            if let Some(point) = self.point(f.at) {
-                best.offer(point.distance(&query), point.id, f.at);
-                work.candidates += 1;
+            let squared = self.distance(f.at, &query);
+            work.candidates += 1;
+            // Equal distances are told apart by their identifiers.
+            if squared <= best.worst()
+                && let Some(point) = self.point(f.at)
+            {
+                best.offer(squared, point.id, f.at);
             }
         }
     }

@@ -7,7 +7,7 @@ use garlic_simd::{CodeBits, CodeQuery, Estimate};
 
 use super::run::RunData;
 use super::tail::TailData;
-use super::{Changes, LiveCell, PAGE, first_position};
+use super::{Changes, LiveCell, PAGE, Shape, first_position};
 use crate::cell::learned::Bounds;
 use crate::index::stored::{Prepared, Stored, StoredRows};
 use crate::index::{Fast, Index};
@@ -137,28 +137,67 @@ impl<'a> View<'a> {
         &self.means()[cell * dim..][..dim]
     }
 
-    /// Axes and scales of a cell.
+    /// The shape of a cell that was fitted anew.
     #[inline]
-    pub(crate) fn frame(&self, cell: usize) -> CellFrame<'a> {
-        if let Some(shape) = self.changes.and_then(|c| c.cells[cell].shape.as_deref()) {
-            return CellFrame {
-                axes: &shape.axes,
-                variances: &shape.variances,
-                residual: shape.residual,
-                origin: &shape.scales.origin,
-                bin_steps: &shape.scales.bin_steps,
-                steps: &shape.scales.steps,
-            };
+    fn shape(&self, cell: usize) -> Option<&'a Shape> {
+        self.changes?.cells[cell].shape.as_deref()
+    }
+
+    /// Axes of a cell, one a row.
+    #[inline]
+    pub(crate) fn axes(&self, cell: usize) -> &'a [f32] {
+        match self.shape(cell) {
+            Some(shape) => &shape.axes,
+            None => self.body.model.axes(cell),
         }
-        let (model, learned) = (&self.body.model, &self.body.learned);
-        let (rank, width) = (model.rank(), learned.width);
+    }
+
+    /// Inner products of a cell's axes with its mean.
+    #[inline]
+    pub(crate) fn origin(&self, cell: usize) -> &'a [f32] {
+        let rank = self.body.model.rank();
+        match self.shape(cell) {
+            Some(shape) => &shape.scales.origin,
+            None => &self.body.learned.origins[cell * rank..][..rank],
+        }
+    }
+
+    /// Steps of the codes of a cell's points.
+    #[inline]
+    pub(crate) fn steps(&self, cell: usize) -> &'a [f32] {
+        let width = self.body.learned.width;
+        match self.shape(cell) {
+            Some(shape) => &shape.scales.steps,
+            None => &self.body.learned.steps[cell * width..][..width],
+        }
+    }
+
+    /// Steps of the codes of a cell's bin centres.
+    #[inline]
+    pub(crate) fn bin_steps(&self, cell: usize) -> &'a [f32] {
+        let width = self.body.learned.width;
+        match self.shape(cell) {
+            Some(shape) => &shape.scales.bin_steps,
+            None => &self.body.learned.bin_steps[cell * width..][..width],
+        }
+    }
+
+    /// Axes, variances and scales of a cell.
+    pub(crate) fn frame(&self, cell: usize) -> CellFrame<'a> {
+        let (variances, residual) = match self.shape(cell) {
+            Some(shape) => (&*shape.variances, shape.residual),
+            None => {
+                let model = &self.body.model;
+                (model.variances(cell), model.residual_of(cell))
+            }
+        };
         CellFrame {
-            axes: model.axes(cell),
-            variances: model.variances(cell),
-            residual: model.residual_of(cell),
-            origin: &learned.origins[cell * rank..][..rank],
-            bin_steps: &learned.bin_steps[cell * width..][..width],
-            steps: &learned.steps[cell * width..][..width],
+            axes: self.axes(cell),
+            variances,
+            residual,
+            origin: self.origin(cell),
+            bin_steps: self.bin_steps(cell),
+            steps: self.steps(cell),
         }
     }
 
@@ -364,11 +403,27 @@ impl<'a> View<'a> {
         Some(PointView { vectors, at, id })
     }
 
+    /// Squared distance of the point at a position from a query; infinite where there is none.
+    ///
+    /// Without a look at its identifier, which lies elsewhere in memory and is rarely wanted.
+    #[inline]
+    pub(crate) fn distance(&self, position: u32, query: &Prepared<'_>) -> f32 {
+        let at = position as usize;
+        if at < self.index.ids.len() {
+            return self.index.vectors.distance(query, at);
+        }
+        self.point(position)
+            .map_or(f32::INFINITY, |point| point.distance(query))
+    }
+
     /// Asks the memory for the vector at a position.
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
-        if let Some(point) = self.point(position) {
-            point.vectors.prefetch(self.index.space.dim(), point.at);
+        let (at, dim) = (position as usize, self.index.space.dim());
+        if at < self.index.ids.len() {
+            self.index.vectors.prefetch(dim, at);
+        } else if let Some(point) = self.point(position) {
+            point.vectors.prefetch(dim, point.at);
         }
     }
 
