@@ -7,7 +7,7 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint unit scalar bench kernels bench-paper soak clean
+.PHONY: help demo test lint audit unit scalar bench kernels bench-live bench-paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
@@ -15,18 +15,22 @@ help:
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
+	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
 	@echo "make bench-paper  build and sweep the published method (hours on a small machine)"
 	@echo "make soak    the long versions of the randomised tests"
 
 demo:
 	$(CARGO) run --locked --release -p garlic-cli -- demo --out $(DEMO_DIR)
 
-test: lint unit scalar
+test: lint audit unit scalar
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+audit:
+	tools/audit
 
 unit:
 	$(CARGO) test --locked --workspace
@@ -42,12 +46,23 @@ bench:
 kernels:
 	$(CARGO) run --locked --release -p garlic-simd --example roofline
 
+# The tables of docs/updates.md.
+LIVE_SET ?= photosift1m-128-euclidean
+LIVE_DATA ?= $(or $(GARLIC_DATA),$(HOME)/.cache/garlic/datasets)
+bench-live:
+	$(CARGO) run --locked --release -p garlic-cli --example streaming -- $(LIVE_DATA)/$(LIVE_SET).hdf5
+	$(CARGO) run --locked --release -p garlic-cli --example filters -- $(LIVE_DATA)/$(LIVE_SET).hdf5
+
 bench-paper:
 	$(CARGO) build --locked --release -p garlic-cli
 	bench/run $(RESULTS)
 
+# Hours: every byte of small files changed, millions of changed files and logs, power cuts at every byte, processes
+# killed a thousand times, 200,000 operations against a model, a minute of sixteen threads.
 soak:
-	PROPTEST_CASES=20000 $(CARGO) test --locked --release --workspace
+	PROPTEST_CASES=20000 GARLIC_SOAK=1 GARLIC_FUZZ_ITERATIONS=10000000 GARLIC_FUZZ=10000000 GARLIC_CUTS=10 \
+	GARLIC_KILLS=500 GARLIC_SCHEDULES=20000 GARLIC_OPERATIONS=100000 GARLIC_STRESS_SECONDS=60 \
+	$(CARGO) test --locked --release --workspace
 
 clean:
 	$(CARGO) clean
