@@ -321,3 +321,129 @@ pub(crate) fn fit_cell(rows: Rows<'_>, rank: usize, seed: u64) -> Fitted {
         residual,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use garlic_linalg::{random_stream, uniform_unit};
+
+    use super::*;
+
+    fn random(n: usize, seed: u64) -> Vec<f32> {
+        let mut rng = random_stream(seed, 4);
+        (0..n)
+            .map(|_| uniform_unit(&mut rng) as f32 * 2.0 - 1.0)
+            .collect()
+    }
+
+    /// Cells of random points, stretched by different amounts along every coordinate.
+    fn model(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, Tempered) {
+        let mut data = random(400 * dim, 1);
+        for row in data.chunks_exact_mut(dim) {
+            for (i, x) in row.iter_mut().enumerate() {
+                *x *= 6.0 / (1 + i) as f32;
+            }
+        }
+        let mut labels: Vec<u32> = (0..400).map(|i| i / 80).collect();
+        let ids: Vec<u32> = (0..400).collect();
+        let rows = Rows::new(&data, dim).unwrap();
+        let cancel = Cancel::default();
+        let fitted =
+            Tempered::fit(rows, &ids, &mut labels, 5, rank, anisotropy, 3, &cancel).unwrap();
+        (data, fitted)
+    }
+
+    /// The score by its definition.
+    fn score(model: &Tempered, cell: usize, x: &[f32]) -> f64 {
+        let centred: Vec<f64> = x
+            .iter()
+            .zip(model.mean(cell))
+            .map(|(x, m)| f64::from(*x) - f64::from(*m))
+            .collect();
+        let mut score: f64 = centred.iter().map(|c| c * c).sum();
+        let residual = f64::from(model.residual_of(cell));
+        let axes = model.axes(cell).chunks_exact(model.dim());
+        for (axis, variance) in axes.zip(model.variances(cell)) {
+            let y: f64 = axis
+                .iter()
+                .zip(&centred)
+                .map(|(a, c)| f64::from(*a) * c)
+                .sum();
+            let weight = (1.0 - residual / f64::from(*variance)).max(0.0);
+            score -= f64::from(model.anisotropy) * weight * y * y;
+        }
+        score
+    }
+
+    #[test]
+    fn points_go_to_the_cell_with_the_smallest_score() {
+        for (rank, anisotropy) in [(2, 0.0), (2, 0.5), (5, 1.0)] {
+            let (data, model) = model(7, rank, anisotropy);
+            let rows = Rows::new(&data, 7).unwrap();
+            let labels = model.assign(rows, 5, &Cancel::default()).unwrap();
+            let mut other = 0;
+            for (row, label) in rows.iter().zip(&labels) {
+                let scores: Vec<f64> = (0..5).map(|cell| score(&model, cell, row)).collect();
+                let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
+                assert!(scores[*label as usize] <= least + 1e-4, "{scores:?}");
+                let plain = |c: usize| garlic_simd::l2_squared(row, model.mean(c));
+                let nearest = (0..5).min_by(|a, b| plain(*a).total_cmp(&plain(*b)));
+                other += usize::from(nearest != Some(*label as usize));
+            }
+            assert_eq!(other > 0, anisotropy > 0.0, "shapes matter: {other}");
+        }
+    }
+
+    #[test]
+    fn a_cell_far_away_takes_no_point() {
+        let (data, model) = model(7, 2, 1.0);
+        let mut means = model.means.to_vec();
+        means[7..14].fill(FAR);
+        let cells = Cells {
+            anisotropy: 1.0,
+            rank: 2,
+            means: &means,
+            shape: |cell: usize| {
+                (
+                    model.axes(cell),
+                    model.variances(cell),
+                    model.residual[cell],
+                )
+            },
+        };
+        let rows = Rows::new(&data, 7).unwrap();
+        let labels = cells.assign(rows, 5, &Cancel::default()).unwrap();
+        assert!(labels.iter().all(|label| *label != 1 && *label < 5));
+    }
+
+    #[test]
+    fn a_fit_finds_mean_axes_and_what_is_left_over() {
+        // Variance 12, 3 and 1/12 along three directions of five, none along the others.
+        let dim = 5;
+        let mut data = random(3000 * dim, 2);
+        for row in data.chunks_exact_mut(dim) {
+            let [a, b, c] = [row[0] * 6.0, row[1] * 3.0, row[2] * 0.5];
+            row.copy_from_slice(&[4.0 + a, b - 1.0, c, 2.0, -3.0]);
+        }
+        let fitted = fit_cell(Rows::new(&data, dim).unwrap(), 2, 1);
+        for (found, expected) in fitted.mean.iter().zip([4.0, -1.0, 0.0, 2.0, -3.0]) {
+            assert!((found - expected).abs() < 0.2, "{:?}", fitted.mean);
+        }
+        assert!(
+            (fitted.variances[0] - 12.0).abs() < 0.6 && (fitted.variances[1] - 3.0).abs() < 0.2
+        );
+        assert!(fitted.axes.row(0)[0].abs() > 0.99 && fitted.axes.row(1)[1].abs() > 0.99);
+        let third: f32 = 1.0 / 12.0;
+        assert!(
+            (fitted.residual - third / 3.0).abs() < 0.01,
+            "{}",
+            fitted.residual
+        );
+    }
+
+    #[test]
+    fn cells_without_points_are_dropped() {
+        let mut labels = [4, 1, 1, 4, 0];
+        assert_eq!(renumber(&mut labels, 6), 3);
+        assert_eq!(labels, [2, 1, 1, 2, 0]);
+    }
+}

@@ -21,6 +21,7 @@ use crate::index::build::{check_finite, check_vectors};
 use crate::index::stored::Stored;
 use crate::index::tempered::{check_type, outside};
 use crate::index::{Body, Fast, Index};
+use crate::metric::Embedded;
 use crate::model::{Cells, FAR, Lists, by_label};
 use crate::train::tempered::SHORTLIST;
 
@@ -45,11 +46,10 @@ impl Index {
     /// that come twice or are not below 2^63, and an index built by the published method, which does not change.
     /// The index is then as it was.
     pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        self.check_change(vectors, ids)?;
+        let embedded = self.check_change(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
         }
-        let embedded = self.embedding.added(vectors)?;
         self.change(|index, body| index.insert(body, embedded.rows(), ids))
     }
 
@@ -71,11 +71,10 @@ impl Index {
     /// # Errors
     /// As for [`Index::add`], but the identifiers must be there. The index is then as it was.
     pub fn update(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        self.check_change(vectors, ids)?;
+        let embedded = self.check_change(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
-        let embedded = self.embedding.added(vectors)?;
         self.change(|index, body| {
             index.take_out(body, ids)?;
             index.insert(body, embedded.rows(), ids)
@@ -102,7 +101,8 @@ impl Index {
         Some(vector)
     }
 
-    /// An identifier that no point has, nor any above it: one more than the largest there has been.
+    /// An identifier that no point has, nor any above it: one more than the largest, removed points included until
+    /// the index is laid out anew.
     pub fn next_id(&self) -> u64 {
         let base = self
             .lookup()
@@ -148,7 +148,11 @@ impl Index {
         }
     }
 
-    fn check_change(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+    /// The vectors as the index takes them, once everything about them has been checked.
+    fn check_change<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<Embedded<'a>> {
+        if matches!(self.body, Body::Published(_)) {
+            return Err(Error::Unchanging);
+        }
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
                 expected: self.dim(),
@@ -163,12 +167,14 @@ impl Index {
         }
         check_ids(ids)?;
         if vectors.is_empty() {
-            return Ok(());
+            return Ok(Embedded::Given(vectors));
         }
         check_vectors(vectors)?;
         self.workers.get()?.install(|| {
             check_finite(vectors)?;
-            check_type(vectors, self.vectors.element())
+            let embedded = self.embedding.added(vectors)?;
+            check_type(embedded.rows(), self.vectors.element())?;
+            Ok(embedded)
         })
     }
 

@@ -35,14 +35,17 @@ pub(super) struct Members {
     pub(super) beyond: Vec<f32>,
 }
 
-/// Points of a cell beyond which it is split: twice what a build of this size would give it.
+/// A cell of this many times the points that a build of this size would give it is split.
+const LARGE: f64 = 1.4;
+
+/// Points of a cell beyond which it is split.
 pub(super) fn split_limit(view: &View<'_>) -> usize {
     let config = &view.index.config;
     let mean = match config.cells {
         0 => view.index.len() / default_cells(view.index.len()),
         _ => view.index.ids.len() / view.body.model.len().max(1),
     };
-    (2 * mean).max(8 * config.bin_size)
+    ((LARGE * mean as f64) as usize).max(8 * config.bin_size)
 }
 
 /// Points that may join a cell of `living` points before its bins are cut anew.
