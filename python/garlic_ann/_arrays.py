@@ -42,15 +42,19 @@ def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
         raise ValueError(f"identifiers: a list is needed, this has the shape {array.shape}")
     if array.size == 0:
         return np.empty(0, np.uint64)
-    if array.dtype.kind == "O":
-        wrong = next((i for i in array if not isinstance(i, (int, np.integer))), None)
-        if wrong is None:
-            raise ValueError("identifiers must be below 2^63 and not negative")
+    if array.dtype.kind in "Of" and _whole(ids):
+        raise ValueError("identifiers must be from 0 to 2^63 - 1")
     if array.dtype.kind not in "iu":
         raise ValueError(f"identifiers: whole numbers are needed, these are of type {array.dtype}")
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"the identifier {array.min()} is negative; identifiers begin with 0")
     return np.require(array, np.uint64, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def _whole(ids: Any) -> bool:
+    """Whether they are all whole numbers, too large for any type of NumPy or for a common one."""
+    ids = [ids] if np.ndim(ids) == 0 else ids
+    return not isinstance(ids, np.ndarray) and all(isinstance(i, (int, np.integer)) for i in ids)
 
 
 def filter_of(

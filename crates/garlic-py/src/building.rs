@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{Ids, Vectors};
 use crate::errors::raise;
-use crate::handle::{Handle, at_least_one};
+use crate::handle::Handle;
 
 /// How often the calling thread looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,8 +43,9 @@ pub(crate) fn build(
         .progress(move |p| {
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
         });
-    if let Some(threads) = at_least_one("threads", threads)? {
-        builder = builder.threads(threads);
+    if let Some(threads) = threads {
+        // The library has words for none at all; fewer are no more.
+        builder = builder.threads(threads.max(0) as usize);
     }
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
