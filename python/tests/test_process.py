@@ -38,6 +38,20 @@ def test_searches_while_points_come_and_go(points):
     assert len(index) == 1400 and len(set(index.ids().tolist())) == 1400
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_index_can_be_searched(points):
+    index = garlic.build(points[:1000], seed=1)
+    index.add(points[1000:1100])
+    wanted = index.search(points[:50], k=5)[1]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        same = all((index.search(points[:50], k=5, threads=t)[1] == wanted).all() for t in (1, 2))
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_ctrl_c_ends_a_build():
     x = np.random.default_rng(1).normal(size=(60_000, 96)).astype(np.float32)
     pressed = []
