@@ -14,10 +14,12 @@ Distances are true ones, not squares; identifiers are int64; places that stay em
 release the interpreter lock, and an index may be searched and changed by many threads at once.
 """
 
+from typing import Any
+
+from ._arrays import filter_of as filter
 from ._garlic import Filter, FormatError, __version__
 from ._index import Index, build, from_bytes, open, verify
 from ._live import Live
-from ._arrays import filter_of as filter
 
 __all__ = [
     "Filter",
@@ -31,3 +33,12 @@ __all__ = [
     "open",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Modules that need more than NumPy, or are needed rarely, are imported when they are first named.
+    if name in ("datasets", "plot", "sklearn"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

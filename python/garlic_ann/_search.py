@@ -9,7 +9,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._garlic import Filter, Handle
+from ._garlic import Filter, Handle, route
 
 Allowed = Union[ArrayLike, Iterable[int], Callable[[int], Any], Filter]
 
@@ -200,6 +200,19 @@ class Searchable:
             else:
                 low = middle + 1
         return {"exact": True} if low == len(_TARGETS) else {"recall": _TARGETS[low]}
+
+    def route(self, queries: ArrayLike, count: int = 1) -> NDArray[np.int64]:
+        """The numbers of the ``count`` best cells of each query, best first; they change when the index does.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> x = np.random.default_rng(1).normal(size=(500, 4)).astype(np.float32)
+        >>> garlic.build(x, cells=5).route(x[:2], count=3).shape
+        (2, 3)
+        """
+        if count < 1:
+            raise ValueError(f"search parameter `count` is {count}: must be at least 1")
+        cells = route(self._have(), queries, count)
+        return cells[0] if np.ndim(queries) == 1 else cells
 
     def remove(self, ids: ArrayLike) -> int:
         """Removes points and returns how many there were; identifiers that no point has are passed over.

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 
-@parametrize_with_checks([GarlicNeighbors(exact=True), GarlicTransformer(exact=True), GarlicClassifier(exact=True)])
+@parametrize_with_checks([GarlicNeighbors(exact=True), GarlicTransformer(exact=True), GarlicClassifier(exact=True), GarlicClassifier(vote="cells")])
 def test_the_rules_of_estimators(estimator, check):
     check(estimator)
 
@@ -93,3 +93,17 @@ def test_votes(digits, weights):
     # Ties at the fifth place may be broken differently.
     assert np.mean(np.isclose(ours.predict_proba(x[900:]), theirs.predict_proba(x[900:]), atol=1e-4).all(axis=1)) > 0.97
     assert ours.classes_.tolist() == list("abcdefghij")
+
+
+def test_votes_of_cells(digits):
+    x, y = digits
+    ours = GarlicClassifier(vote="cells").fit(x[:1200], y[:1200])
+    shares = ours.predict_proba(x[1200:])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    few = ours.score(x[1200:], y[1200:])
+    # More cells than digits: most cells are of one digit.
+    assert few > 0.5
+    neighbours = GarlicClassifier(3).fit(x[:1200], y[:1200]).score(x[1200:], y[1200:])
+    assert few < neighbours
+    with pytest.raises(ValueError, match="vote"):
+        GarlicClassifier(vote="all").fit(x, y)

@@ -3,6 +3,7 @@
 //! It is a [`Live`]: searches run on a snapshot with the interpreter let go, whatever other threads change.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use garlic_ann::live::{Options, SyncPolicy};
 use garlic_ann::{Error, Index, Live, Range, Search, Work};
@@ -30,6 +31,11 @@ impl Handle {
         Self {
             live: Live::new(index),
         }
+    }
+
+    /// The index as it is now.
+    pub(crate) fn snapshot(&self) -> Arc<Index> {
+        self.live.snapshot()
     }
 }
 

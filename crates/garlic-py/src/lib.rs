@@ -12,6 +12,7 @@ mod errors;
 mod filter;
 mod handle;
 mod output;
+mod shapes;
 
 use pyo3::prelude::*;
 
@@ -26,6 +27,8 @@ mod _garlic {
     use super::filter::Filter;
     #[pymodule_export]
     use super::handle::{Handle, from_bytes, live_create, live_open, open, verify};
+    #[pymodule_export]
+    use super::shapes::{project, route, shapes};
 
     use super::*;
 
