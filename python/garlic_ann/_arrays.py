@@ -76,13 +76,14 @@ def filter_of(
         return allowed
     if callable(allowed):
         return Filter.of_function(allowed)
-    if not isinstance(allowed, (np.ndarray, list, tuple)) and hasattr(allowed, "__len__"):
-        if not hasattr(allowed, "__array__") and hasattr(allowed, "__iter__"):
-            try:
-                return Filter.of_ids(np.fromiter(allowed, np.int64, len(allowed)))
-            except OverflowError:
-                raise ValueError("identifiers must be below 2^63") from None
-    array = np.asarray(allowed)
+    given: Any = allowed
+    is_array = isinstance(given, (list, tuple)) or hasattr(given, "__array__")
+    if not is_array and hasattr(given, "__len__") and hasattr(given, "__iter__"):
+        try:
+            return Filter.of_ids(np.fromiter(given, np.int64, len(given)))
+        except OverflowError:
+            raise ValueError("identifiers must be from 0 to 2^63 - 1") from None
+    array = np.asarray(given)
     if array.dtype.kind != "b":
         return Filter.of_ids(array)
     if array.ndim != 1:

@@ -231,7 +231,8 @@ def from_bytes(data: bytes) -> Index:
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Checks all of an index file and says what is in it; ``FormatError`` tells what is wrong."""
-    return json.loads(_garlic.verify(path))
+    summary: dict[str, Any] = json.loads(_garlic.verify(path))
+    return summary
 
 
 def _build(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Union
+from typing import Any, Literal, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._garlic import Filter, Handle, route
 
+Found = tuple[NDArray[np.float32], NDArray[np.int64]]
 Allowed = Union[ArrayLike, Iterable[int], Callable[[int], Any], Filter]
 
 # Recall targets that `tune` tries, in order.
@@ -78,6 +79,37 @@ class Searchable:
     def ids(self) -> NDArray[np.int64]:
         """Identifiers of all points, in ascending order."""
         return np.empty(0, np.int64) if self._handle is None else self._handle.ids()
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        return_work: Literal[False] = ...,
+    ) -> Found: ...
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        *,
+        return_work: Literal[True],
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], dict[str, Any]]: ...
 
     def search(
         self,
@@ -237,7 +269,8 @@ class Searchable:
 
     def drift(self) -> dict[str, Any]:
         """How far the data have moved since the build; ``["rebuild"]`` says whether a new one would pay."""
-        return json.loads(self._have().drift())
+        found: dict[str, Any] = json.loads(self._have().drift())
+        return found
 
     def stats(self) -> dict[str, Any]:
         """Points, dimension, cells, bytes by part.
@@ -246,9 +279,11 @@ class Searchable:
         >>> garlic.build(np.eye(4, dtype=np.float32)).stats()["points"]
         4
         """
-        return json.loads(self._have().stats())
+        found: dict[str, Any] = json.loads(self._have().stats())
+        return found
 
     def inspect(self) -> dict[str, Any]:
         """All of :meth:`stats`, and the parameters, the sizes of the cells, the drift and what recalls take."""
-        return json.loads(self._have().inspect())
+        found: dict[str, Any] = json.loads(self._have().inspect())
+        return found
 
