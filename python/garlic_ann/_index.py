@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,6 +75,7 @@ class Index(Searchable):
         self._threads = threads
         self._progress = progress
         self._trained = False
+        self._first = threading.Lock()
         _garlic.check_settings(preset, self._settings)
 
     @property
@@ -110,12 +112,17 @@ class Index(Searchable):
         """
         x = vectors(x)
         self._check_dim(x)
-        if self._handle is not None:
-            self._handle.add(x, ids)
+        if self._handle is None and x.ndim == 2 and len(x) == 0:
             return
-        if x.ndim == 2 and len(x) == 0:
-            return
-        self._handle = _build(x, ids, self._preset, self._settings, self._threads, self._progress)
+        if self._handle is None:
+            # Of several threads one builds; the others' points join what it has built.
+            with self._first:
+                if self._handle is None:
+                    self._handle = _build(
+                        x, ids, self._preset, self._settings, self._threads, self._progress
+                    )
+                    return
+        self._handle.add(x, ids)
 
     def _check_dim(self, x: NDArray[np.float32]) -> None:
         if x.shape[-1] != self._dim:
@@ -151,13 +158,12 @@ class Index(Searchable):
         return self.copy()
 
     def _empty_copy(self) -> Index:
-        other = Index.__new__(Index)
-        other.__dict__.update(self.__dict__)
-        return other
+        return _revive({k: v for k, v in self.__dict__.items() if k != "_first"})
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._handle is None:
-            state = {k: v for k, v in self.__dict__.items() if k != "_progress"}
+            # Locks are of one process, and so may be the function that shows progress.
+            state = {k: v for k, v in self.__dict__.items() if k not in ("_first", "_progress")}
             return _revive, (state | {"_progress": False},)
         return from_bytes, (self.to_bytes(),)
 
@@ -175,7 +181,7 @@ class Index(Searchable):
 
 def _revive(state: dict[str, Any]) -> Index:
     index = Index.__new__(Index)
-    index.__dict__.update(state)
+    index.__dict__.update(state, _first=threading.Lock())
     return index
 
 

@@ -63,16 +63,11 @@ class Live(Searchable):
             raise ValueError("the index directory has been closed; open it again")
         return self._handle
 
-    def __len__(self) -> int:
-        return len(self._have())
+    _peek = _have
 
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Adds vectors, all or none; see :meth:`Index.add`."""
         self._have().add(x, ids)
-
-    def remove(self, ids: ArrayLike) -> int:
-        """Removes points and returns how many there were; identifiers that no point has are passed over."""
-        return self._have().remove(ids)
 
     def compact(self) -> None:
         """Drops removed points, lays the others out as a build does, and makes a checkpoint of it."""

@@ -28,6 +28,10 @@ class Searchable:
             raise ValueError("the index has no points yet; add some")
         return self._handle
 
+    def _peek(self) -> Handle | None:
+        """Nothing where an index has no points yet, and where that is no error."""
+        return self._handle
+
     @property
     def dim(self) -> int:
         """Dimension of the vectors."""
@@ -39,12 +43,14 @@ class Searchable:
         return self._have().metric
 
     def __len__(self) -> int:
-        return 0 if self._handle is None else len(self._handle)
+        handle = self._peek()
+        return 0 if handle is None else len(handle)
 
     def __contains__(self, id: object) -> bool:
-        if self._handle is None or not isinstance(id, (int, np.integer)) or not 0 <= id < 2**63:
+        handle = self._peek()
+        if handle is None or not isinstance(id, (int, np.integer)) or not 0 <= id < 2**63:
             return False
-        return self._handle.contains(int(id))
+        return handle.contains(int(id))
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """For each identifier whether there is a point of it.
@@ -56,9 +62,8 @@ class Searchable:
         >>> 11 in index
         True
         """
-        if self._handle is None:
-            return np.zeros(np.shape(ids), bool)
-        return self._handle.contains_all(ids)
+        handle = self._peek()
+        return np.zeros(np.shape(ids), bool) if handle is None else handle.contains_all(ids)
 
     def get(self, ids: ArrayLike) -> NDArray[np.float32]:
         """The vectors of some identifiers, one row each; of one identifier one vector.
@@ -71,14 +76,16 @@ class Searchable:
         >>> index.get(1)
         array([2., 3.], dtype=float32)
         """
-        if self._handle is None:
+        handle = self._peek()
+        if handle is None:
             raise KeyError("the index has no points yet")
-        rows = self._handle.get(ids)
+        rows = handle.get(ids)
         return rows[0] if np.ndim(ids) == 0 else rows
 
     def ids(self) -> NDArray[np.int64]:
         """Identifiers of all points, in ascending order."""
-        return np.empty(0, np.int64) if self._handle is None else self._handle.ids()
+        handle = self._peek()
+        return np.empty(0, np.int64) if handle is None else handle.ids()
 
     @overload
     def search(
@@ -191,7 +198,12 @@ class Searchable:
         >>> lims.tolist(), sorted(ids[lims[0]:lims[1]].tolist())
         ([0, 3, 5], [2, 3, 4])
         """
-        return self._have().range(queries, radius, recall, filter, threads)
+        handle = self._peek()
+        if handle is None:
+            _, ids = self.search(queries, 1)
+            rows = len(ids) if ids.ndim == 2 else 1
+            return np.zeros(rows + 1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64)
+        return handle.range(queries, radius, recall, filter, threads)
 
     def tune(
         self, queries: ArrayLike, k: int = 10, recall: float = 0.95, threads: int | None = None
@@ -256,7 +268,8 @@ class Searchable:
         >>> len(index)
         2
         """
-        return 0 if self._handle is None else self._handle.remove(ids)
+        handle = self._peek()
+        return 0 if handle is None else handle.remove(ids)
 
     def update(self, x: ArrayLike, ids: ArrayLike) -> None:
         """Gives points that are there new vectors, all or none; ``KeyError`` for an identifier that no point has."""
@@ -264,8 +277,9 @@ class Searchable:
 
     def compact(self) -> None:
         """Drops removed points and lays the others out as a build does. Answers stay what they are."""
-        if self._handle is not None:
-            self._handle.compact()
+        handle = self._peek()
+        if handle is not None:
+            handle.compact()
 
     def drift(self) -> dict[str, Any]:
         """How far the data have moved since the build; ``["rebuild"]`` says whether a new one would pay."""

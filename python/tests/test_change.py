@@ -11,6 +11,9 @@ def test_train_add_search_remove(points, queries):
     assert len(index) == 0 and not index.is_trained
     distances, ids = index.search(queries, k=3)
     assert (ids == -1).all() and np.isinf(distances).all()
+    lims, distances, ids = index.range_search(queries, 1.0)
+    assert lims.tolist() == [0] * 61 and len(distances) == len(ids) == 0
+    assert index.remove([1]) == 0 and 1 not in index and len(index.ids()) == 0
     index.train(points)
     assert index.is_trained and len(index) == 0
     index.add(points[:3000])

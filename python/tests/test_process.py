@@ -38,6 +38,17 @@ def test_searches_while_points_come_and_go(points):
     assert len(index) == 1400 and len(set(index.ids().tolist())) == 1400
 
 
+def test_threads_that_all_add_first(points):
+    index = garlic.Index(24, seed=1)
+    threads = [threading.Thread(target=index.add, args=(points[i * 100 : i * 100 + 100],)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(index) == 600
+    assert (index.search(points[:600], k=1, exact=True)[0] == 0).all()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_index_can_be_searched(points):

@@ -55,7 +55,17 @@ def test_a_directory_keeps_every_change(tmp_path, points, queries):
         live.compact()
         live.sync()
     assert len(live.__repr__()) and len(snapshot) == 1490
-    for closed in (lambda: live.search(queries), lambda: len(live), lambda: live.add(points[:1])):
+    for closed in (
+        lambda: live.search(queries),
+        lambda: live.range_search(queries, 1.0),
+        lambda: len(live),
+        lambda: 3 in live,
+        lambda: live.ids(),
+        lambda: live.add(points[:1]),
+        lambda: live.remove([1]),
+        lambda: live.compact(),
+        lambda: live.snapshot(),
+    ):
         with pytest.raises(ValueError, match="closed"):
             closed()
 
