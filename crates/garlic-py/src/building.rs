@@ -73,12 +73,6 @@ fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<C
     Ok(config)
 }
 
-/// Names of all configuration keys.
-#[pyfunction]
-pub(crate) fn config_keys() -> Vec<String> {
-    Config::keys()
-}
-
 fn run(
     builder: &Builder<'_>,
     rows: Rows<'_>,

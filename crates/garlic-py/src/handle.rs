@@ -5,17 +5,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use garlic_ann::live::{Options, SyncPolicy};
 use garlic_ann::{Error, Index, Live, Range, Search, Work};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::arrays::{Ids, Vectors};
 use crate::describe;
-use crate::errors::{raise, raise_format};
+use crate::errors::raise;
 use crate::filter::Filter;
 use crate::output::{Lists, Table, lists, work};
 
@@ -31,6 +29,11 @@ impl Handle {
         Self {
             live: Live::new(index),
         }
+    }
+
+    /// An index in a directory.
+    pub(crate) fn over(live: Live) -> Self {
+        Self { live }
     }
 
     /// The index as it is now.
@@ -61,11 +64,6 @@ impl Handle {
     #[getter]
     fn metric(&self) -> &'static str {
         self.live.snapshot().metric().name()
-    }
-
-    #[getter]
-    fn cells(&self) -> usize {
-        self.live.snapshot().cells()
     }
 
     #[getter]
@@ -132,7 +130,7 @@ impl Handle {
         ids.into_pyarray(py)
     }
 
-    /// Adds rows; without identifiers, those from `next_id` on, which are returned.
+    /// Adds rows; without identifiers, under those from `next_id` on.
     #[pyo3(signature = (vectors, ids=None))]
     fn add<'py>(
         &self,
@@ -332,64 +330,4 @@ impl Handle {
     fn copy(&self) -> Self {
         Self::new((*self.live.snapshot()).clone())
     }
-}
-
-/// Opens a file: mapped, or read into memory and checked.
-#[pyfunction]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Handle> {
-    let index = py.detach(|| match mmap {
-        true => Index::open(path),
-        false => Index::load(path),
-    });
-    index.map(Handle::new).map_err(raise)
-}
-
-/// The index whose bytes these are.
-#[pyfunction]
-pub(crate) fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Handle> {
-    let index = py.detach(|| Index::from_bytes(&bytes));
-    index.map(Handle::new).map_err(|e| raise_format(&e))
-}
-
-/// Checks all of a file and says what is in it, as JSON.
-#[pyfunction]
-pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let summary = py.detach(|| Index::verify(path)).map_err(raise)?;
-    serde_json::to_string(&summary)
-        .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
-}
-
-fn options(sync: bool) -> Options {
-    Options::new().sync(match sync {
-        true => SyncPolicy::EveryBatch,
-        false => SyncPolicy::Never,
-    })
-}
-
-/// Makes an index directory.
-#[pyfunction]
-pub(crate) fn live_create(
-    py: Python<'_>,
-    path: PathBuf,
-    index: &Bound<'_, Handle>,
-    sync: bool,
-) -> PyResult<Handle> {
-    let index = (*index.get().live.snapshot()).clone();
-    let live = py.detach(|| options(sync).create(path, index));
-    live.map(|live| Handle { live }).map_err(raise)
-}
-
-/// Opens an index directory.
-#[pyfunction]
-pub(crate) fn live_open(
-    py: Python<'_>,
-    path: PathBuf,
-    read_only: bool,
-    sync: bool,
-) -> PyResult<Handle> {
-    let live = py.detach(|| match read_only {
-        true => Live::open_read_only(path),
-        false => options(sync).open(path),
-    });
-    live.map(|live| Handle { live }).map_err(raise)
 }

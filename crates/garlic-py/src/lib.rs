@@ -9,6 +9,7 @@ mod arrays;
 mod building;
 mod describe;
 mod errors;
+mod files;
 mod filter;
 mod handle;
 mod output;
@@ -20,13 +21,15 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _garlic {
     #[pymodule_export]
-    use super::building::{build, check_settings, config_keys};
+    use super::building::{build, check_settings};
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
+    use super::files::{from_bytes, live_create, live_open, open, verify};
+    #[pymodule_export]
     use super::filter::Filter;
     #[pymodule_export]
-    use super::handle::{Handle, from_bytes, live_create, live_open, open, verify};
+    use super::handle::Handle;
     #[pymodule_export]
     use super::shapes::{project, route, shapes};
 
