@@ -1,4 +1,4 @@
-# `make demo` shows what the project does, `make test` runs every check; both need only Rust and make.
+# `make demo` shows what the project does, `make test` runs every check; they need only Rust, Python 3 and make.
 
 CARGO ?= cargo
 DEMO_DIR ?= demo
@@ -7,12 +7,13 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint audit unit scalar bench kernels bench-live bench-paper soak clean
+.PHONY: help demo test lint audit unit scalar python bench kernels bench-live bench-paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
-	@echo "make test    lints, all tests, and all of them once more on the scalar kernels"
+	@echo "make test    lints, all tests, all of them once more on the scalar kernels, and the Python package"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
+	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
 	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
@@ -22,7 +23,7 @@ help:
 demo:
 	$(CARGO) run --locked --release -p garlic-cli -- demo --out $(DEMO_DIR)
 
-test: lint audit unit scalar
+test: lint audit unit scalar python
 
 lint:
 	$(CARGO) fmt --all --check
@@ -38,6 +39,18 @@ unit:
 # The scalar kernels are the oracle of the others: what is built on them must work on them alone.
 scalar:
 	GARLIC_SIMD=scalar $(CARGO) test --locked --workspace
+
+# The Python package: its wheel in a fresh virtual environment, and its tests.
+PYTHON ?= python3
+PYENV ?= target/python-env
+
+python:
+	rm -rf $(PYENV) target/wheels
+	$(PYTHON) -m venv $(PYENV)
+	$(PYENV)/bin/pip install --quiet -r python/requirements-test.txt
+	$(PYENV)/bin/maturin build --release --out target/wheels
+	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
+	$(PYENV)/bin/python -m pytest -q
 
 # One set after the other; a set that is not there is told and left out.
 bench:

@@ -1,0 +1,98 @@
+//! Arrays on their way in: C-contiguous float32 is read where it lies, everything else goes through Python's
+//! `garlic_ann._arrays`, which makes one copy or says what is wrong.
+
+use garlic_ann::{Error, Rows};
+use numpy::{
+    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::errors::raise;
+
+/// Vectors that stay where they are while this lives.
+pub(crate) struct Vectors<'py> {
+    array: PyReadonlyArrayDyn<'py, f32>,
+}
+
+impl<'py> Vectors<'py> {
+    /// Reads an array of one vector or of rows; `what` names it in errors.
+    pub(crate) fn take(array: &Bound<'py, PyAny>, what: &str) -> PyResult<Self> {
+        if let Some(vectors) = Self::in_place(array)? {
+            return Ok(vectors);
+        }
+        let made = helper(array.py(), &VECTORS, "vectors")?.call1((array, what))?;
+        match Self::in_place(&made)? {
+            Some(vectors) => Ok(vectors),
+            None => Err(pyo3::exceptions::PyTypeError::new_err(format!(
+                "{what}: cannot be read as an array of float32"
+            ))),
+        }
+    }
+
+    fn in_place(array: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let Ok(array) = array.cast::<PyArrayDyn<f32>>() else {
+            return Ok(None);
+        };
+        let aligned = (array.data() as usize).is_multiple_of(align_of::<f32>());
+        if !(1..=2).contains(&array.ndim()) || !array.is_c_contiguous() || !aligned {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            array: array.try_readonly()?,
+        }))
+    }
+
+    /// Whether it is one vector, not rows.
+    pub(crate) fn is_one(&self) -> bool {
+        self.array.ndim() == 1
+    }
+
+    /// The rows; one vector is one row.
+    pub(crate) fn rows(&self) -> PyResult<Rows<'_>> {
+        let dim = self.array.shape().last().copied().unwrap_or(0);
+        let rows = Rows::new(self.array.as_slice()?, dim);
+        rows.map_err(|error| raise(Error::Shape(error)))
+    }
+}
+
+/// Identifiers as `garlic_ann._arrays.identifiers` makes them.
+pub(crate) struct Ids<'py> {
+    array: PyReadonlyArray1<'py, u64>,
+}
+
+impl<'py> Ids<'py> {
+    /// Reads whole numbers from 0 to 2^64 - 1.
+    pub(crate) fn take(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let made = helper(array.py(), &IDENTIFIERS, "identifiers")?.call1((array,))?;
+        Ok(Self {
+            array: made.extract::<PyReadonlyArray1<'py, u64>>()?,
+        })
+    }
+
+    /// The identifiers in order.
+    pub(crate) fn as_slice(&self) -> PyResult<&[u64]> {
+        Ok(self.array.as_slice()?)
+    }
+}
+
+static VECTORS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static IDENTIFIERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static FILTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// `garlic_ann._arrays.filter_of`, which makes a filter of what users give.
+pub(crate) fn filter_maker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    helper(py, &FILTER, "filter_of")
+}
+
+fn helper<'py>(
+    py: Python<'py>,
+    known: &'static PyOnceLock<Py<PyAny>>,
+    name: &str,
+) -> PyResult<&'py Bound<'py, PyAny>> {
+    let found = known.get_or_try_init(py, || {
+        let module = py.import("garlic_ann._arrays")?;
+        Ok::<_, PyErr>(module.getattr(name)?.unbind())
+    })?;
+    Ok(found.bind(py))
+}

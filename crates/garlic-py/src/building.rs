@@ -1,0 +1,133 @@
+//! A build on a thread of its own, so that the calling one can hear Ctrl-C and tell how far it is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use garlic_ann::{Builder, Config, Error, Index, Metric, Preset, Rows, Stage};
+use pyo3::prelude::*;
+
+use crate::arrays::{Ids, Vectors};
+use crate::errors::raise;
+use crate::handle::Handle;
+
+/// How often the calling thread looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How far a build is: stage, steps done, steps of the stage.
+type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
+
+/// Builds an index. `settings` are pairs of a configuration key and its value as text; `progress` is called with
+/// a stage, steps done and steps in all.
+#[pyfunction]
+#[pyo3(signature = (vectors, ids, preset, settings, threads, progress))]
+pub(crate) fn build(
+    py: Python<'_>,
+    vectors: &Bound<'_, PyAny>,
+    ids: Option<&Bound<'_, PyAny>>,
+    preset: &str,
+    settings: Vec<(String, String)>,
+    threads: Option<i64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Handle> {
+    let vectors = Vectors::take(vectors, "vectors")?;
+    let rows = vectors.rows()?;
+    let config = config(preset, settings).map_err(raise)?;
+    let cancel = Arc::new(AtomicBool::new(false));
+    let state = State::default();
+    let told = Arc::clone(&state);
+    let mut builder = Index::builder()
+        .config(config)
+        .cancel(Arc::clone(&cancel))
+        .progress(move |p| {
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
+        });
+    if let Some(threads) = threads {
+        // The library has words for none at all; fewer are no more.
+        builder = builder.threads(threads.max(0) as usize);
+    }
+    if let Some(ids) = ids {
+        builder = builder.ids(Ids::take(ids)?.as_slice()?);
+    }
+    let index = py.detach(|| run(&builder, rows, &cancel, &state, progress.as_ref()))?;
+    Ok(Handle::new(index))
+}
+
+/// Fails as a build with these settings would.
+#[pyfunction]
+pub(crate) fn check_settings(preset: &str, settings: Vec<(String, String)>) -> PyResult<()> {
+    config(preset, settings).map(|_| ()).map_err(raise)
+}
+
+fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<Config> {
+    let mut config = Config::preset(preset.parse::<Preset>()?);
+    for (key, value) in settings {
+        match key.as_str() {
+            // Its own list of names says more than that of the configuration.
+            "metric" => config.metric = value.parse::<Metric>()?,
+            _ => config.set(&key, &value)?,
+        }
+    }
+    config.validate()?;
+    Ok(config)
+}
+
+fn run(
+    builder: &Builder<'_>,
+    rows: Rows<'_>,
+    cancel: &AtomicBool,
+    state: &State,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Index> {
+    let (done, wait) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            // Nobody is waiting only if the other side panicked.
+            let _ = done.send(builder.build(rows));
+        });
+        let mut raised = None;
+        let result = loop {
+            match wait.recv_timeout(LOOK) {
+                Ok(result) => break Some(result),
+                Err(RecvTimeoutError::Disconnected) => break None,
+                Err(RecvTimeoutError::Timeout) if raised.is_none() => {
+                    let now = Python::attach(|py| look(py, state, progress));
+                    if let Err(error) = now {
+                        cancel.store(true, Ordering::Relaxed);
+                        raised = Some(error);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        if let Err(panic) = worker.join() {
+            std::panic::resume_unwind(panic);
+        }
+        match (raised, result) {
+            (Some(error), _) => Err(error),
+            (None, Some(result)) => result.map_err(raise),
+            (None, None) => Err(raise(Error::Cancelled)),
+        }
+    })
+}
+
+/// Handles signals and reports; an error of either ends the build.
+fn look(py: Python<'_>, state: &State, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    let Some(progress) = progress else {
+        return Ok(());
+    };
+    let latest = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((stage, done, total)) = latest {
+        let name = match stage {
+            Stage::Prepare => "prepare",
+            Stage::Train => "train",
+            Stage::Assign => "assign",
+            Stage::Bins => "bins",
+            Stage::Calibrate => "calibrate",
+        };
+        progress.call1(py, (name, done, total))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! One handle for an index in memory, in a mapped file or in a directory.
+//!
+//! It is a [`Live`]: searches run on a snapshot with the interpreter let go, whatever other threads change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use garlic_ann::{Error, Index, Live, Range, Search, Work};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::arrays::{Ids, Vectors};
+use crate::describe;
+use crate::errors::raise;
+use crate::filter::Filter;
+use crate::output::{Lists, Table, lists, work};
+
+/// An index; `garlic_ann.Index` and `garlic_ann.Live` are made of it.
+#[pyclass(frozen, module = "garlic_ann._garlic")]
+pub(crate) struct Handle {
+    live: Live,
+}
+
+impl Handle {
+    /// An index in memory.
+    pub(crate) fn new(index: Index) -> Self {
+        Self {
+            live: Live::new(index),
+        }
+    }
+
+    /// An index in a directory.
+    pub(crate) fn over(live: Live) -> Self {
+        Self { live }
+    }
+
+    /// The index as it is now.
+    pub(crate) fn snapshot(&self) -> Arc<Index> {
+        self.live.snapshot()
+    }
+}
+
+/// A count that must not be zero or below; the library's words where it is.
+pub(crate) fn at_least_one(name: &'static str, value: Option<i64>) -> PyResult<Option<usize>> {
+    match value {
+        Some(value) if value < 1 => Err(raise(Error::SearchParameter {
+            name,
+            value: value.to_string(),
+            rule: "must be at least 1",
+        })),
+        value => Ok(value.map(|value| value as usize)),
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[getter]
+    fn dim(&self) -> usize {
+        self.live.snapshot().dim()
+    }
+
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.live.snapshot().metric().name()
+    }
+
+    #[getter]
+    fn next_id(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.live.snapshot().next_id())
+    }
+
+    fn __len__(&self) -> usize {
+        self.live.snapshot().len()
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        self.live.snapshot().contains(id)
+    }
+
+    fn contains_all<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let ids = Ids::take(ids)?;
+        let ids = ids.as_slice()?;
+        let found: Vec<bool> = py.detach(|| {
+            let index = self.live.snapshot();
+            ids.iter().map(|id| index.contains(*id)).collect()
+        });
+        Ok(found.into_pyarray(py))
+    }
+
+    /// Vectors of identifiers, row after row.
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let ids = Ids::take(ids)?;
+        let ids = ids.as_slice()?;
+        let (dim, found) = py.detach(|| {
+            let index = self.live.snapshot();
+            let mut rows = Vec::with_capacity(ids.len() * index.dim());
+            for id in ids {
+                match index.get(*id) {
+                    Some(row) => rows.extend(row),
+                    None => return (index.dim(), Err(*id)),
+                }
+            }
+            (index.dim(), Ok(rows))
+        });
+        let rows = found.map_err(|id| {
+            PyKeyError::new_err(format!("there is no point with the identifier {id}"))
+        })?;
+        let rows = numpy::ndarray::Array2::from_shape_vec((ids.len(), dim), rows)
+            .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))?;
+        Ok(rows.into_pyarray(py))
+    }
+
+    /// Identifiers of all points, in ascending order.
+    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let ids: Vec<i64> = py.detach(|| {
+            let mut ids = self.live.snapshot().ids();
+            ids.sort_unstable();
+            ids.into_iter().map(|id| id as i64).collect()
+        });
+        ids.into_pyarray(py)
+    }
+
+    /// Adds rows; without identifiers, under those from `next_id` on.
+    #[pyo3(signature = (vectors, ids=None))]
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: &Bound<'py, PyAny>,
+        ids: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let vectors = Vectors::take(vectors, "vectors")?;
+        let rows = vectors.rows()?;
+        match ids {
+            Some(ids) => {
+                let ids = Ids::take(ids)?;
+                let ids = ids.as_slice()?;
+                py.detach(|| self.live.add(rows, ids)).map_err(raise)
+            }
+            None => py.detach(|| {
+                // Another thread may take the same identifiers first; then those after them are tried.
+                loop {
+                    let first = self.live.snapshot().next_id();
+                    let ids: Vec<u64> = (first..).take(rows.len()).collect();
+                    match self.live.add(rows, &ids) {
+                        Err(Error::IdExists { .. }) if self.live.snapshot().next_id() != first => {}
+                        result => return result.map_err(raise),
+                    }
+                }
+            }),
+        }
+    }
+
+    fn update(
+        &self,
+        py: Python<'_>,
+        vectors: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (vectors, ids) = (Vectors::take(vectors, "vectors")?, Ids::take(ids)?);
+        let (rows, ids) = (vectors.rows()?, ids.as_slice()?);
+        py.detach(|| self.live.update(rows, ids)).map_err(raise)
+    }
+
+    fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let ids = Ids::take(ids)?;
+        let ids = ids.as_slice()?;
+        py.detach(|| self.live.remove(ids)).map_err(raise)
+    }
+
+    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.live.compact()).map_err(raise)
+    }
+
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.live.checkpoint()).map_err(raise)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.live.sync()).map_err(raise)
+    }
+
+    fn status(&self, py: Python<'_>) -> Option<String> {
+        let status = py.detach(|| self.live.status());
+        status.map(|status| describe::status(&status).to_string())
+    }
+
+    fn stats(&self, py: Python<'_>) -> String {
+        py.detach(|| describe::stats(&self.live.snapshot()).to_string())
+    }
+
+    fn inspect(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| {
+            let mut laid_out = (*self.live.snapshot()).clone();
+            laid_out.compact()?;
+            Ok(describe::inspect(&laid_out).to_string())
+        })
+        .map_err(raise)
+    }
+
+    fn drift(&self, py: Python<'_>) -> PyResult<String> {
+        let drift = py.detach(|| self.live.snapshot().drift());
+        serde_json::to_string(&drift)
+            .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
+    }
+
+    /// Nearest neighbours: distances and identifiers, and what they cost if `counted`.
+    #[pyo3(signature = (queries, k, recall, filter, threads, probes, bins, rerank, exact, counted))]
+    #[allow(clippy::too_many_arguments)] // one for each argument in Python
+    fn search<'py>(
+        slf: &Bound<'py, Self>,
+        queries: &Bound<'py, PyAny>,
+        k: i64,
+        recall: Option<f64>,
+        filter: Option<&Bound<'py, PyAny>>,
+        threads: Option<i64>,
+        probes: Option<i64>,
+        bins: Option<f64>,
+        rerank: Option<i64>,
+        exact: bool,
+        counted: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let queries = Vectors::take(queries, "queries")?;
+        let rows = queries.rows()?;
+        let k = at_least_one("k", Some(k))?.unwrap_or(1);
+        let index = slf.get().live.snapshot();
+        // More neighbours than there are points take no more work.
+        let mut search = Search::new(k.min(index.len().max(1))).exact(exact);
+        if let Some(recall) = recall {
+            search = search.recall(recall);
+        }
+        if let Some(probes) = at_least_one("probes", probes)? {
+            search = search.probes(probes);
+        }
+        if let Some(bins) = bins {
+            search = search.bins(bins);
+        }
+        if let Some(rerank) = at_least_one("rerank", rerank)? {
+            search = search.rerank(rerank);
+        }
+        if let Some(threads) = at_least_one("threads", threads)? {
+            search = search.threads(threads);
+        }
+        let filter = Filter::take(py, filter, slf)?;
+        if let Some(filter) = &filter {
+            search = search.filter(filter.get().inner());
+        }
+        let mut table = Table::new(rows.len(), k)?;
+        let mut done = Work::default();
+        py.detach(|| {
+            let mut put = |answer| {
+                table.push(&answer);
+                done += answer.work;
+            };
+            match rows.len() {
+                1 => put(index.search(rows.row(0), &search)?),
+                _ => index.search_batch(rows, &search)?.into_iter().for_each(put),
+            }
+            Ok(())
+        })
+        .map_err(raise)?;
+        if let Some(filter) = &filter {
+            filter.get().check(py)?;
+        }
+        let (distances, ids) = match queries.is_one() {
+            true => table.one(py),
+            false => table.many(py, rows.len())?,
+        };
+        if counted {
+            let work = work(py, &done, index.dim())?;
+            return (distances, ids, work).into_pyobject(py);
+        }
+        (distances, ids).into_pyobject(py)
+    }
+
+    /// All points within a radius: limits, distances and identifiers.
+    #[pyo3(signature = (queries, radius, recall, filter, threads))]
+    fn range<'py>(
+        slf: &Bound<'py, Self>,
+        queries: &Bound<'py, PyAny>,
+        radius: f32,
+        recall: Option<f64>,
+        filter: Option<&Bound<'py, PyAny>>,
+        threads: Option<i64>,
+    ) -> PyResult<Lists<'py>> {
+        let py = slf.py();
+        let queries = Vectors::take(queries, "queries")?;
+        let rows = queries.rows()?;
+        let index = slf.get().live.snapshot();
+        let mut range = Range::new(radius);
+        if let Some(recall) = recall {
+            range = range.recall(recall);
+        }
+        if let Some(threads) = at_least_one("threads", threads)? {
+            range = range.threads(threads);
+        }
+        let filter = Filter::take(py, filter, slf)?;
+        if let Some(filter) = &filter {
+            range = range.filter(filter.get().inner());
+        }
+        let answers = py
+            .detach(|| index.range_batch(rows, &range))
+            .map_err(raise)?;
+        if let Some(filter) = &filter {
+            filter.get().check(py)?;
+        }
+        Ok(lists(py, &answers))
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.live.snapshot().save(path)).map_err(raise)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.live.snapshot().to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    /// The index as it is now, in memory, for changes of its own.
+    fn copy(&self) -> Self {
+        Self::new((*self.live.snapshot()).clone())
+    }
+}

@@ -1,0 +1,42 @@
+//! The extension module of the Python package `garlic_ann`.
+//!
+//! It turns arrays into rows, errors into exceptions and answers into arrays, and lets go of the interpreter while
+//! the library works. What users see, docstrings included, is written in Python (`python/garlic_ann`).
+//!
+//! The rule of this crate: no search logic. It may use `garlic-ann` and nothing below it.
+
+mod arrays;
+mod building;
+mod describe;
+mod errors;
+mod files;
+mod filter;
+mod handle;
+mod output;
+mod shapes;
+
+use pyo3::prelude::*;
+
+/// Native part of `garlic_ann`; import that.
+#[pymodule(gil_used = true)]
+mod _garlic {
+    #[pymodule_export]
+    use super::building::{build, check_settings};
+    #[pymodule_export]
+    use super::errors::FormatError;
+    #[pymodule_export]
+    use super::files::{from_bytes, live_create, live_open, open, verify};
+    #[pymodule_export]
+    use super::filter::Filter;
+    #[pymodule_export]
+    use super::handle::Handle;
+    #[pymodule_export]
+    use super::shapes::{project, route, shapes};
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

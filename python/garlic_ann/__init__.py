@@ -1,0 +1,44 @@
+"""Nearest-neighbour search over learned anisotropic cells.
+
+>>> import numpy as np
+>>> import garlic_ann as garlic
+>>> x = np.random.default_rng(1).normal(size=(2000, 16)).astype(np.float32)
+>>> index = garlic.build(x, seed=1)
+>>> distances, ids = index.search(x[:3], k=5, recall=0.95)
+>>> ids.shape
+(3, 5)
+>>> ids[:, 0].tolist()
+[0, 1, 2]
+
+Distances are true ones, not squares; identifiers are int64; places that stay empty hold -1 and infinity. All searches
+release the interpreter lock, and an index may be searched and changed by many threads at once.
+"""
+
+from typing import Any
+
+from ._arrays import filter_of as filter
+from ._garlic import Filter, FormatError, __version__
+from ._index import Index, build, from_bytes, open, verify
+from ._live import Live
+
+__all__ = [
+    "Filter",
+    "FormatError",
+    "Index",
+    "Live",
+    "__version__",
+    "build",
+    "filter",
+    "from_bytes",
+    "open",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Modules that need more than NumPy, or are needed rarely, are imported when they are first named.
+    if name in ("datasets", "plot", "sklearn"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

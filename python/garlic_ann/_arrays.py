@@ -1,0 +1,99 @@
+"""What users give, as the extension takes it: float32 rows, unsigned identifiers, filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._garlic import Filter, Handle
+
+# Kinds of numbers: booleans, signed and unsigned integers, floats.
+_NUMBERS = "biuf"
+
+
+def vectors(x: ArrayLike, what: str = "vectors") -> NDArray[np.float32]:
+    """C-contiguous float32 of one or two axes; a copy unless ``x`` is that already."""
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{what}: the rows are not equally long ({error})") from None
+    if array.dtype.kind not in _NUMBERS:
+        raise ValueError(f"{what}: numbers are needed, these are of type {array.dtype}")
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{what}: an array of one or two axes is needed, this one has the shape {array.shape}"
+        )
+    # float64 values beyond float32 become infinity, which the library refuses by name.
+    with np.errstate(over="ignore"):
+        return np.require(array, np.float32, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
+    """Identifiers as a list of unsigned numbers; those from 2**63 on are left for the library to refuse."""
+    if isinstance(ids, (set, frozenset)):
+        ids = sorted(ids)
+    array = np.asarray(ids)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1:
+        raise ValueError(f"identifiers: a list is needed, this has the shape {array.shape}")
+    if array.size == 0:
+        return np.empty(0, np.uint64)
+    if array.dtype.kind in "Of" and _whole(ids):
+        raise ValueError("identifiers must be from 0 to 2^63 - 1")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"identifiers: whole numbers are needed, these are of type {array.dtype}")
+    if array.dtype.kind == "i" and array.min() < 0:
+        raise ValueError(f"the identifier {array.min()} is negative; identifiers begin with 0")
+    return np.require(array, np.uint64, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def _whole(ids: Any) -> bool:
+    """Whether they are all whole numbers, too large for any type of NumPy or for a common one."""
+    ids = [ids] if np.ndim(ids) == 0 else ids
+    return not isinstance(ids, np.ndarray) and all(isinstance(i, (int, np.integer)) for i in ids)
+
+
+def filter_of(
+    allowed: ArrayLike | Iterable[int] | Callable[[int], Any] | Filter, index: Handle | None = None
+) -> Filter:
+    """Makes a filter that many searches can share; ``search`` makes one by itself of what it is given.
+
+    ``allowed`` is a list or array of identifiers, a set or a bitmap of them (anything with a length that can be
+    iterated over, such as ``pyroaring.BitMap``), an array of booleans where entry ``i`` says whether identifier ``i``
+    is allowed, or a function of an identifier. The function is asked about every point once for every state of the
+    index; what it raises, the search raises.
+
+    >>> import garlic_ann as garlic
+    >>> even = garlic.filter(range(0, 1000, 2))
+    >>> even
+    Filter(list of 500)
+    """
+    if isinstance(allowed, Filter):
+        return allowed
+    if callable(allowed):
+        return Filter.of_function(allowed)
+    given: Any = allowed
+    is_array = isinstance(given, (list, tuple)) or hasattr(given, "__array__")
+    if not is_array and hasattr(given, "__len__") and hasattr(given, "__iter__"):
+        try:
+            return Filter.of_ids(np.fromiter(given, np.int64, len(given)))
+        except OverflowError:
+            raise ValueError("identifiers must be from 0 to 2^63 - 1") from None
+    array = np.asarray(given)
+    if array.dtype.kind != "b":
+        return Filter.of_ids(array)
+    if array.ndim != 1:
+        raise ValueError(f"filter: a mask has one axis, this one has the shape {array.shape}")
+    if index is not None and len(array) < index.next_id:
+        # The largest identifiers may have been removed since.
+        largest = index.ids()[-1:]
+        if largest.size and len(array) <= largest[0]:
+            raise ValueError(
+                f"filter: the mask has {len(array)} entries, but there are identifiers up to {largest[0]}; "
+                "give it an entry for each, or a list of identifiers"
+            )
+    return Filter.of_ids(np.flatnonzero(array))

@@ -1,0 +1,269 @@
+"""An index in memory or in a mapped file."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _garlic
+from ._arrays import vectors
+from ._progress import Progress, Report
+from ._search import Searchable
+
+
+class Index(Searchable):
+    """An index for vectors of dimension ``dim``: ``train``, ``add``, ``search``, as in faiss.
+
+    Cells are learned from the points that they hold, so the first ``add`` builds the index; give it as many of the points as
+    there are. Later ones join the cells that there are by then. :func:`build` does the same in one call.
+
+    Parameters
+    ----------
+    dim
+        Dimension of the vectors.
+    metric
+        ``euclidean``, ``cosine`` (one less the cosine) or ``inner_product`` (minus the inner product).
+    preset
+        ``default``, or ``paper`` for the published method, which can be searched but not changed.
+    seed
+        Seed of every random choice: same vectors, parameters and seed, same index.
+    threads
+        Worker threads of the build; all cores unless set. The index does not depend on it.
+    progress
+        Show how far the build is, or a function of a stage, steps done and steps in all.
+    config
+        Any other parameter by name; ``garlic config`` lists them.
+
+    Examples
+    --------
+    >>> import numpy as np, garlic_ann as garlic
+    >>> x = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float32)
+    >>> index = garlic.Index(8)
+    >>> index.train(x)
+    >>> index.add(x)
+    >>> len(index)
+    500
+    >>> index.add(x[:2] + 10)
+    >>> index.remove([0])
+    1
+    >>> index
+    Index(501 x 8, euclidean)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        metric: str = "euclidean",
+        preset: str = "default",
+        seed: int = 0,
+        *,
+        threads: int | None = None,
+        progress: bool | Report = False,
+        **config: Any,
+    ) -> None:
+        if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1:
+            raise ValueError(f"the dimension is {dim!r}; it must be a whole number from 1 on")
+        self._dim = int(dim)
+        self._preset = preset
+        self._settings = _settings(metric, seed, config)
+        self._threads = threads
+        self._progress = progress
+        self._trained = False
+        self._first = threading.Lock()
+        _garlic.check_settings(preset, self._settings)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return self._dim
+
+    @property
+    def metric(self) -> str:
+        """``euclidean``, ``cosine`` or ``inner_product``."""
+        if self._handle is not None:
+            return self._handle.metric
+        return dict(self._settings)["metric"]
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether ``train`` has been called, or points have been added."""
+        return self._trained or self._handle is not None
+
+    def train(self, x: ArrayLike) -> None:
+        """Checks that ``x`` can be indexed; here for code that was written for faiss.
+
+        The cells are learned from the points that ``add`` brings, so nothing is kept of ``x``.
+        """
+        self._check_dim(vectors(x))
+        self._trained = True
+
+    def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Adds vectors, all or none: the first call builds the index, later points join its cells.
+
+        Without ``ids`` the points are numbered on from the largest identifier there has been. Identifiers are from 0
+        to 2**63 - 1, each once; one that is there already is a ``ValueError``. C-contiguous float32 is read where it
+        lies; any other array is copied once for the call. The index keeps its own copy of the vectors.
+        """
+        x = vectors(x)
+        self._check_dim(x)
+        if self._handle is None and x.ndim == 2 and len(x) == 0:
+            return
+        if self._handle is None:
+            # Of several threads one builds; the others' points join what it has built.
+            with self._first:
+                if self._handle is None:
+                    self._handle = _build(
+                        x, ids, self._preset, self._settings, self._threads, self._progress
+                    )
+                    return
+        self._handle.add(x, ids)
+
+    def _check_dim(self, x: NDArray[np.float32]) -> None:
+        if x.shape[-1] != self._dim:
+            raise ValueError(
+                f"the index was built for dimension {self._dim}, the vectors have {x.shape[-1]}"
+            )
+
+    def _nothing(self, queries: ArrayLike, k: int, return_work: bool) -> Any:
+        q = vectors(queries, "queries")
+        if q.shape[-1] != self._dim:
+            raise ValueError(f"the index was built for dimension {self._dim}, the query has {q.shape[-1]}")
+        if k < 1:
+            raise ValueError(f"search parameter `k` is {k}: must be at least 1")
+        shape = (*q.shape[:-1], k)
+        found = np.full(shape, np.inf, np.float32), np.full(shape, -1, np.int64)
+        return (*found, {}) if return_work else found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to a file, replacing what is there all at once; :func:`open` reads it."""
+        self._have().save(path)
+
+    def to_bytes(self) -> bytes:
+        """The bytes that ``save`` writes; :func:`from_bytes` takes them."""
+        return self._have().to_bytes()
+
+    def copy(self) -> Index:
+        """A copy that changes on its own. It is cheap: the two share what neither has changed."""
+        return Index._of(self._handle.copy()) if self._handle is not None else self._empty_copy()
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> Index:
+        return self.copy()
+
+    def _empty_copy(self) -> Index:
+        return _revive({k: v for k, v in self.__dict__.items() if k != "_first"})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._handle is None:
+            # Locks are of one process, and so may be the function that shows progress.
+            state = {k: v for k, v in self.__dict__.items() if k not in ("_first", "_progress")}
+            return _revive, (state | {"_progress": False},)
+        return from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        return f"Index({len(self)} x {self.dim}, {self.metric})"
+
+    @classmethod
+    def _of(cls, handle: _garlic.Handle) -> Index:
+        index = cls.__new__(cls)
+        index._handle = handle
+        index._dim = handle.dim
+        index._trained = True
+        return index
+
+
+def _revive(state: dict[str, Any]) -> Index:
+    index = Index.__new__(Index)
+    index.__dict__.update(state, _first=threading.Lock())
+    return index
+
+
+def build(
+    x: ArrayLike,
+    ids: ArrayLike | None = None,
+    *,
+    recall: float | None = None,
+    metric: str = "euclidean",
+    preset: str = "default",
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | Report = False,
+    **config: Any,
+) -> Index:
+    """Builds an index of the rows of ``x``.
+
+    ``recall`` is what searches aim at unless they say otherwise; the other parameters are those of :class:`Index`.
+    Identifiers are row numbers unless given. Ctrl-C ends the build with ``KeyboardInterrupt``.
+
+    >>> import numpy as np, garlic_ann as garlic
+    >>> x = np.random.default_rng(1).normal(size=(400, 6))
+    >>> index = garlic.build(x, recall=0.99, metric="cosine")
+    >>> index.search(x[5], k=1)[1].tolist()
+    [5]
+    """
+    if recall is not None:
+        config = {**config, "recall": recall}
+    return Index._of(
+        _build(vectors(x), ids, preset, _settings(metric, seed, config), threads, progress)
+    )
+
+
+def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
+    """Opens an index file.
+
+    Mapped, this takes no time and no memory of its own; the file must not be changed in place while the index is in use
+    (replacing or deleting it is harmless). With ``mmap=False`` all of it is read and checked.
+    """
+    return Index._of(_garlic.open(path, mmap))
+
+
+def from_bytes(data: bytes) -> Index:
+    """The index that ``to_bytes`` gave ``data`` of, checked.
+
+    >>> import numpy as np, garlic_ann as garlic
+    >>> index = garlic.build(np.eye(4, dtype=np.float32))
+    >>> len(garlic.from_bytes(index.to_bytes()))
+    4
+    """
+    return Index._of(_garlic.from_bytes(bytes(data)))
+
+
+def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Checks all of an index file and says what is in it; ``FormatError`` tells what is wrong."""
+    summary: dict[str, Any] = json.loads(_garlic.verify(path))
+    return summary
+
+
+def _build(
+    x: NDArray[np.float32],
+    ids: ArrayLike | None,
+    preset: str,
+    settings: list[tuple[str, str]],
+    threads: int | None,
+    progress: bool | Report,
+) -> _garlic.Handle:
+    with Progress(progress) as report:
+        return _garlic.build(x, ids, preset, settings, threads, report)
+
+
+def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    given = {"metric": metric, "seed": seed, **config}
+    return [(key, _text(value)) for key, value in given.items()]
+
+
+def _text(value: Any) -> str:
+    """A value as the library's settings write it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "[" + ", ".join(_text(v) for v in value) + "]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value)

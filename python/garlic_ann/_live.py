@@ -1,0 +1,109 @@
+"""An index directory: every change survives the end of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from . import _garlic
+from ._garlic import Handle
+from ._index import Index
+from ._search import Searchable
+
+
+class Live(Searchable):
+    """An index in a directory: what has been added or removed is in its log before anybody sees it.
+
+    One writer at a time, any number of readers; ``docs/live.md`` states what is promised. Close it, or use it in a
+    ``with`` block, to let another process write.
+
+    >>> import tempfile, numpy as np, garlic_ann as garlic
+    >>> place = tempfile.TemporaryDirectory()
+    >>> x = np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32)
+    >>> with garlic.Live.create(place.name + "/index", garlic.build(x)) as live:
+    ...     live.add(x[:5] + 1, ids=range(1000, 1005))
+    ...     live.remove([0])
+    1
+    >>> with garlic.Live.open(place.name + "/index", read_only=True) as live:
+    ...     len(live)
+    304
+    >>> place.cleanup()
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("use Live.create or Live.open")
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], index: Index, *, sync: bool = True) -> Live:
+        """Makes an index directory with ``index`` as its first content and opens it for writing.
+
+        With ``sync=False`` a batch survives the end of the process, but not a power cut before the next :meth:`sync`.
+        """
+        return cls._of(_garlic.live_create(path, index._have(), sync))
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, read_only: bool = False, sync: bool = True
+    ) -> Live:
+        """Opens an index directory; ``OSError`` if another writer has it open."""
+        return cls._of(_garlic.live_open(path, read_only, sync))
+
+    @classmethod
+    def _of(cls, handle: Handle) -> Live:
+        live = cls.__new__(cls)
+        live._handle = handle
+        return live
+
+    def _have(self) -> Handle:
+        if self._handle is None:
+            raise ValueError("the index directory has been closed; open it again")
+        return self._handle
+
+    _peek = _have
+
+    def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Adds vectors, all or none; see :meth:`Index.add`."""
+        self._have().add(x, ids)
+
+    def compact(self) -> None:
+        """Drops removed points, lays the others out as a build does, and makes a checkpoint of it."""
+        self._have().compact()
+
+    def checkpoint(self) -> None:
+        """Writes all of the index and begins an empty log, so that opening has nothing to do again."""
+        self._have().checkpoint()
+
+    def sync(self) -> None:
+        """Forces all batches to the device; only ``sync=False`` leaves something to do."""
+        self._have().sync()
+
+    def status(self) -> dict[str, Any] | None:
+        """What is known about the directory; nothing when it is open for reading only."""
+        status = self._have().status()
+        return None if status is None else json.loads(status)
+
+    def snapshot(self) -> Index:
+        """The index as it is now, in memory; the two change on their own from here on."""
+        return Index._of(self._have().copy())
+
+    def close(self) -> None:
+        """Lets go of the directory, once searches that are running have ended."""
+        self._handle = None
+
+    def __enter__(self) -> Live:
+        self._have()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "Live(closed)"
+        return f"Live({len(self)} x {self.dim}, {self.metric})"

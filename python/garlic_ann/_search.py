@@ -1,0 +1,303 @@
+"""What an index and an index directory have in common: searching, changing and looking inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Union, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._garlic import Filter, Handle, route
+
+Found = tuple[NDArray[np.float32], NDArray[np.int64]]
+Allowed = Union[ArrayLike, Iterable[int], Callable[[int], Any], Filter]
+
+# Recall targets that `tune` tries, in order.
+_TARGETS = (0.5, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
+
+
+class Searchable:
+    """An index that can be searched."""
+
+    _handle: Handle | None = None
+
+    def _have(self) -> Handle:
+        if self._handle is None:
+            raise ValueError("the index has no points yet; add some")
+        return self._handle
+
+    def _peek(self) -> Handle | None:
+        """Nothing where an index has no points yet, and where that is no error."""
+        return self._handle
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return self._have().dim
+
+    @property
+    def metric(self) -> str:
+        """``euclidean``, ``cosine`` or ``inner_product``."""
+        return self._have().metric
+
+    def __len__(self) -> int:
+        handle = self._peek()
+        return 0 if handle is None else len(handle)
+
+    def __contains__(self, id: object) -> bool:
+        handle = self._peek()
+        if handle is None or not isinstance(id, (int, np.integer)) or not 0 <= id < 2**63:
+            return False
+        return handle.contains(int(id))
+
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """For each identifier whether there is a point of it.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.eye(4, dtype=np.float32), ids=[10, 11, 12, 13])
+        >>> index.contains([10, 5])
+        array([ True, False])
+        >>> 11 in index
+        True
+        """
+        handle = self._peek()
+        return np.zeros(np.shape(ids), bool) if handle is None else handle.contains_all(ids)
+
+    def get(self, ids: ArrayLike) -> NDArray[np.float32]:
+        """The vectors of some identifiers, one row each; of one identifier one vector.
+
+        They are given as they are stored: rounded in half precision, of unit length with cosine distances. Raises
+        ``KeyError`` for an identifier that no point has.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build([[0.0, 1.5], [2.0, 3.0]])
+        >>> index.get(1)
+        array([2., 3.], dtype=float32)
+        """
+        handle = self._peek()
+        if handle is None:
+            raise KeyError("the index has no points yet")
+        rows = handle.get(ids)
+        return rows[0] if np.ndim(ids) == 0 else rows
+
+    def ids(self) -> NDArray[np.int64]:
+        """Identifiers of all points, in ascending order."""
+        handle = self._peek()
+        return np.empty(0, np.int64) if handle is None else handle.ids()
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        return_work: Literal[False] = ...,
+    ) -> Found: ...
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        *,
+        return_work: Literal[True],
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], dict[str, Any]]: ...
+
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = 10,
+        recall: float | None = None,
+        filter: Allowed | None = None,
+        threads: int | None = None,
+        probes: int | None = None,
+        bins: float | None = None,
+        rerank: int | None = None,
+        exact: bool = False,
+        return_work: bool = False,
+    ) -> Any:
+        """The ``k`` nearest neighbours: ``(distances, ids)``.
+
+        Parameters
+        ----------
+        queries
+            One vector, or rows of them. C-contiguous float32 is read where it lies; anything else is copied once.
+        k
+            How many neighbours. Where there are fewer, distances are infinity and identifiers -1.
+        recall
+            Share of the true neighbours to find, in (0, 1); the index has measured what that takes.
+        filter
+            Only these points: identifiers, a mask, a function; see :func:`garlic_ann.filter`.
+        threads
+            Worker threads of a batch; one unless set.
+        probes, bins, rerank
+            Cells to visit, share of their bins to scan, exact distances to compute; they override ``recall``.
+        exact
+            All true neighbours, certainly.
+        return_work
+            Also give a dictionary of all the work that was done, as the third result.
+
+        Returns
+        -------
+        distances : float32, ids : int64
+            ``[n, k]`` for rows, ``[k]`` for one vector, ordered by distance.
+
+        Examples
+        --------
+        >>> import numpy as np, garlic_ann as garlic
+        >>> x = np.arange(600, dtype=np.float32).reshape(200, 3)
+        >>> index = garlic.build(x, seed=1)
+        >>> distances, ids = index.search(x[7], k=3, exact=True)
+        >>> sorted(ids.tolist())
+        [6, 7, 8]
+        >>> index.search(x[:2], k=1, filter=lambda id: id % 2 == 1, exact=True)[1].tolist()
+        [[1], [1]]
+        """
+        handle = self._handle
+        if handle is None:
+            return self._nothing(queries, k, return_work)
+        return handle.search(
+            queries, k, recall, filter, threads, probes, bins, rerank, exact, return_work
+        )
+
+    def _nothing(self, queries: ArrayLike, k: int, return_work: bool) -> Any:
+        return self._have()
+
+    def range_search(
+        self,
+        queries: ArrayLike,
+        radius: float,
+        recall: float | None = None,
+        filter: Allowed | None = None,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """All points within ``radius``: ``(lims, distances, ids)``.
+
+        The answers of query ``i`` are at ``lims[i]:lims[i + 1]``, ordered by distance. ``radius`` is a distance as
+        searches report it, not its square. All points are found unless ``recall`` says that a share of them will do.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> x = np.arange(40, dtype=np.float32).reshape(-1, 1)
+        >>> index = garlic.build(x)
+        >>> lims, distances, ids = index.range_search([[3.0], [20.5]], radius=1)
+        >>> lims.tolist(), sorted(ids[lims[0]:lims[1]].tolist())
+        ([0, 3, 5], [2, 3, 4])
+        """
+        handle = self._peek()
+        if handle is None:
+            _, ids = self.search(queries, 1)
+            rows = len(ids) if ids.ndim == 2 else 1
+            return np.zeros(rows + 1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64)
+        return handle.range(queries, radius, recall, filter, threads)
+
+    def tune(
+        self, queries: ArrayLike, k: int = 10, recall: float = 0.95, threads: int | None = None
+    ) -> dict[str, Any]:
+        """What to give ``search`` so that these queries find ``recall`` of their true neighbours.
+
+        The index has measured what recalls take for queries that look like its points. For other queries, such as texts
+        searching images, the true neighbours of a sample say more: this finds them by exact search and returns the
+        cheapest target that reaches the recall on them, or ``{"exact": True}`` where none does. The index
+        does not change.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> random = np.random.default_rng(1)
+        >>> x = random.normal(size=(3000, 8)).astype(np.float32)
+        >>> index = garlic.build(x, seed=1)
+        >>> queries = random.normal(size=(100, 8)).astype(np.float32) * 2
+        >>> settings = index.tune(queries, k=5, recall=0.9)
+        >>> distances, ids = index.search(queries, k=5, **settings)
+        """
+        if not 0 < recall < 1:
+            raise ValueError(
+                f"search parameter `recall` is {recall}: must be above 0 and below 1; search exactly to find all neighbours"
+            )
+        queries = np.atleast_2d(np.asarray(queries))
+        if len(queries) == 0:
+            raise ValueError("queries: some are needed to measure with")
+        truth, ids = self.search(queries, k, exact=True, threads=threads)
+        there = ids >= 0
+        # Ties at the end count whichever of them is found.
+        reach = np.where(there, truth, -np.inf).max(axis=1, keepdims=True)
+        wanted = there.sum()
+        low, high = 0, len(_TARGETS)
+        while low < high:
+            middle = (low + high) // 2
+            found, _ = self.search(queries, k, recall=_TARGETS[middle], threads=threads)
+            if (found <= reach).sum() >= recall * wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return {"exact": True} if low == len(_TARGETS) else {"recall": _TARGETS[low]}
+
+    def route(self, queries: ArrayLike, count: int = 1) -> NDArray[np.int64]:
+        """The numbers of the ``count`` best cells of each query, best first; they change when the index does.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> x = np.random.default_rng(1).normal(size=(500, 4)).astype(np.float32)
+        >>> garlic.build(x, cells=5).route(x[:2], count=3).shape
+        (2, 3)
+        """
+        if count < 1:
+            raise ValueError(f"search parameter `count` is {count}: must be at least 1")
+        cells = route(self._have(), queries, count)
+        return cells[0] if np.ndim(queries) == 1 else cells
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Removes points and returns how many there were; identifiers that no point has are passed over.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.eye(4, dtype=np.float32))
+        >>> index.remove([1, 2, 77])
+        2
+        >>> len(index)
+        2
+        """
+        handle = self._peek()
+        return 0 if handle is None else handle.remove(ids)
+
+    def update(self, x: ArrayLike, ids: ArrayLike) -> None:
+        """Gives points that are there new vectors, all or none; ``KeyError`` for an identifier that no point has."""
+        self._have().update(x, ids)
+
+    def compact(self) -> None:
+        """Drops removed points and lays the others out as a build does. Answers stay what they are."""
+        handle = self._peek()
+        if handle is not None:
+            handle.compact()
+
+    def drift(self) -> dict[str, Any]:
+        """How far the data have moved since the build; ``["rebuild"]`` says whether a new one would pay."""
+        found: dict[str, Any] = json.loads(self._have().drift())
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """Points, dimension, cells, bytes by part.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> garlic.build(np.eye(4, dtype=np.float32)).stats()["points"]
+        4
+        """
+        found: dict[str, Any] = json.loads(self._have().stats())
+        return found
+
+    def inspect(self) -> dict[str, Any]:
+        """All of :meth:`stats`, and the parameters, the sizes of the cells, the drift and what recalls take."""
+        found: dict[str, Any] = json.loads(self._have().inspect())
+        return found
+

@@ -1,0 +1,203 @@
+"""The public data sets of ANN-Benchmarks, downloaded once into the data directory.
+
+The directory is ``$GARLIC_DATA``, else ``~/.cache/garlic/datasets``; the program ``garlic`` looks for names there, too. A
+download that was interrupted goes on where it ended. The SHA-256 of a file is written beside it when it comes, for
+:func:`check` to compare with later; where one is given, the file must have it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import struct
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._progress import Progress
+
+__all__ = ["NAMES", "check", "directory", "get", "labels", "load"]
+
+BASE = "https://ann-benchmarks.com/"
+
+NAMES = (
+    "deep-image-96-angular",
+    "fashion-mnist-784-euclidean",
+    "gist-960-euclidean",
+    "glove-25-angular",
+    "glove-50-angular",
+    "glove-100-angular",
+    "glove-200-angular",
+    "lastfm-64-dot",
+    "mnist-784-euclidean",
+    "nytimes-256-angular",
+    "sift-128-euclidean",
+)
+
+# Where the labels are, and the MD5 that their publishers give.
+_LABELS = {
+    "mnist": (
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+    "fashion-mnist": (
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+        "25c81989df183df01b3e8a0aad5dffbe",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+}
+
+_PIECE = 1 << 18
+
+
+def directory() -> Path:
+    """The data directory; it need not be there yet."""
+    given = os.environ.get("GARLIC_DATA")
+    return Path(given) if given else Path.home() / ".cache" / "garlic" / "datasets"
+
+
+def get(
+    name: str,
+    *,
+    url: str | None = None,
+    sha256: str | None = None,
+    into: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Path:
+    """The file of a data set, downloaded unless it is there already.
+
+    ``url`` is for sets that are not in ``NAMES``. Raises ``OSError`` when the download fails; what has come stays, and the next
+    call goes on from there.
+    """
+    if url is None:
+        if name not in NAMES:
+            raise ValueError(f"there is no data set {name!r}; the names are: {', '.join(NAMES)}")
+        url = f"{BASE}{name}.hdf5"
+    path = Path(into or directory()) / f"{name}.hdf5"
+    if path.exists():
+        if sha256 is not None and _digest(path, "sha256") != sha256:
+            raise ValueError(f"{path}: does not have the checksum {sha256}; delete it to download it again")
+        return path
+    with Progress(progress) as report:
+        _download(url, path, "sha256", sha256, report)
+    return path
+
+
+def check(name: str, into: str | os.PathLike[str] | None = None) -> bool:
+    """Whether the file of a data set still has the checksum that it came with."""
+    path = Path(into or directory()) / f"{name}.hdf5"
+    return _sidecar(path).read_text().split()[0] == _digest(path, "sha256")
+
+
+def load(name: str, **options: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a data set by name: ``train``, ``test``, ``neighbors``, ``distances``; takes h5py."""
+    import h5py
+
+    with h5py.File(get(name, **options)) as file:
+        return {key: file[key][:] for key in file}
+
+
+def labels(name: str, into: str | os.PathLike[str] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Labels of the training and the test images of ``mnist`` or ``fashion-mnist``, in the order of the data sets."""
+    if name not in _LABELS:
+        raise ValueError(f"there are no labels of {name!r}; there are those of: {', '.join(_LABELS)}")
+    base, *sums = _LABELS[name]
+    found = []
+    for part, md5 in zip(("train", "t10k"), sums):
+        path = Path(into or directory()) / f"{name}-{part}-labels.gz"
+        if not path.exists():
+            _download(f"{base}{part}-labels-idx1-ubyte.gz", path, "md5", md5, None)
+        found.append(_idx(path))
+    return found[0], found[1]
+
+
+def _idx(path: Path) -> NDArray[np.uint8]:
+    """Bytes in the format of the MNIST files: magic, count, values."""
+    data = gzip.decompress(path.read_bytes())
+    if len(data) < 8 or struct.unpack(">II", data[:8]) != (0x801, len(data) - 8):
+        raise ValueError(f"{path}: is no file of labels; delete it to download it again")
+    return np.frombuffer(data, np.uint8, offset=8)
+
+
+def _download(
+    url: str,
+    path: Path,
+    kind: str,
+    wanted: str | None,
+    report: Callable[[str, int, int], None] | None,
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part, note = path.with_name(path.name + ".part"), path.with_name(path.name + ".part.json")
+    try:
+        _fetch(url, part, note, report)
+    except urllib.error.HTTPError as error:
+        raise OSError(f"{url}: the server answers {error.code} {error.reason}") from None
+    except urllib.error.URLError as error:
+        raise OSError(f"{url}: cannot be reached ({error.reason}); put the file at {path} by hand") from None
+    found = _digest(part, kind)
+    if wanted is not None and found != wanted:
+        part.unlink()
+        note.unlink(missing_ok=True)
+        raise ValueError(f"{url}: has the checksum {found}, not {wanted}; nothing was kept")
+    # The checksum first: a file without one is a file that was put there by hand.
+    if kind == "sha256":
+        _sidecar(path).write_text(f"{found}  {path.name}\n")
+    os.replace(part, path)
+    note.unlink(missing_ok=True)
+
+
+def _fetch(
+    url: str, part: Path, note: Path, report: Callable[[str, int, int], None] | None
+) -> None:
+    """Brings `part` to the full length of what `url` names, from what is there of the same version of it."""
+    have = part.stat().st_size if part.exists() else 0
+    version = None
+    if have and note.exists():
+        known = json.loads(note.read_text())
+        if known.get("url") == url:
+            version = known.get("version")
+            if version and known.get("length") == have:
+                return
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
+    if have and version:
+        # The server sends the rest only if it still has the same version, else all of it.
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", version)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        begins = f"bytes {have}-"
+        goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(begins)
+        if answer.status == 206 and not goes_on:
+            raise OSError(f"{url}: the server sent another part than was asked for")
+        done = have if goes_on else 0
+        rest = answer.headers.get("Content-Length")
+        length = done + int(rest) if rest is not None else None
+        version = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
+        note.write_text(json.dumps({"url": url, "version": version, "length": length}))
+        with open(part, "ab" if goes_on else "wb") as out:
+            while piece := answer.read(_PIECE):
+                out.write(piece)
+                done += len(piece)
+                if report is not None:
+                    report("download", done, length or done)
+    if length is not None and done != length:
+        raise OSError(f"{url}: ended after {done} of {length} bytes; try again to go on from there")
+
+
+def _digest(path: Path, kind: str) -> str:
+    digest = hashlib.new(kind)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")

@@ -1,0 +1,75 @@
+"""Searching among some points only."""
+
+import brute
+import garlic_ann as garlic
+import numpy as np
+import pytest
+
+ALLOWED = np.arange(0, 4000, 7)
+
+
+def forms():
+    mask = np.zeros(4000, bool)
+    mask[ALLOWED] = True
+    yield "array", ALLOWED
+    yield "unsigned", ALLOWED.astype(np.uint64)
+    yield "list", ALLOWED.tolist()
+    yield "set", set(ALLOWED.tolist())
+    yield "range", range(0, 4000, 7)
+    yield "mask", mask
+    yield "list of booleans", mask.tolist()
+    yield "function", lambda id: id % 7 == 0
+    yield "filter", garlic.filter(ALLOWED)
+
+
+@pytest.mark.parametrize("allowed", [pytest.param(f, id=n) for n, f in forms()])
+def test_every_form_allows_the_same(built, points, queries, allowed):
+    _, ids = built.search(queries, k=10, filter=allowed, exact=True)
+    assert brute.recall(ids // 7, queries, points[ALLOWED]) > 0.999
+    _, ids = built.search(queries, k=10, filter=allowed, recall=0.95, threads=2)
+    assert (ids % 7 == 0).all() and brute.recall(ids // 7, queries, points[ALLOWED]) > 0.9
+    _, _, ids = built.range_search(queries, 8.0, filter=allowed)
+    assert len(ids) and (ids % 7 == 0).all()
+
+
+def test_bitmaps(built, queries):
+    pyroaring = pytest.importorskip("pyroaring")
+    wanted = built.search(queries, k=10, filter=ALLOWED, exact=True)[1]
+    for kind in (pyroaring.BitMap, pyroaring.BitMap64):
+        got = built.search(queries, k=10, filter=kind(ALLOWED.tolist()), exact=True)[1]
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_nothing_allowed(built, queries):
+    for nothing in ([], set(), np.zeros(4000, bool), lambda id: False, [10**9]):
+        assert (built.search(queries, k=2, filter=nothing)[1] == -1).all()
+
+
+def test_what_a_function_raises_is_raised(built, queries):
+    def fails(id):
+        if id == 1234:
+            raise LookupError("as planned")
+        return True
+
+    with pytest.raises(LookupError, match="as planned"):
+        built.search(queries, filter=fails)
+    shared = garlic.filter(fails)
+    for _ in range(2):
+        with pytest.raises(LookupError, match="as planned"):
+            built.range_search(queries, 1.0, filter=shared)
+
+
+def test_a_shared_filter_follows_changes(points):
+    index = garlic.build(points[:1000])
+    odd = garlic.filter(lambda id: id % 2 == 1)
+    assert (index.search(points[:5], k=3, filter=odd)[1] % 2 == 1).all()
+    index.add(points[1000:1100], ids=np.arange(100) * 2 + 5001)
+    assert index.search(points[1000], k=1, filter=odd, exact=True)[1][0] == 5001
+
+
+def test_masks_and_lists_that_make_no_sense(built, queries):
+    with pytest.raises(ValueError, match="identifiers up to 3999"):
+        built.search(queries, filter=np.ones(3999, bool))
+    for wrong in ([-1], [0.5], ["a"], np.ones((2, 2), bool), [[1, 2]], {2**64}, 2**64):
+        with pytest.raises(ValueError):
+            built.search(queries, filter=wrong)
