@@ -40,9 +40,9 @@ fn main() -> Result<()> {
     );
     println!(
         "| index | s to build | adds/s | cells | recall@{K} for .90 | .95 | .99 | at the budget of the first row: .90 | \
-         .95 | .99 | QPS at .95 | rebuild? |"
+         .95 | .99 | QPS at .95 | spread | rebuild? |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|");
     let started = Instant::now();
     let whole = Index::builder().build(rows)?;
     let built = started.elapsed().as_secs_f64();
@@ -178,11 +178,12 @@ fn row(
         recall.map_or("-".into(), |recall| format!("{recall:.4}"))
     });
     println!(
-        "| {name} | {built:.1} | {rate} | {} | {} | {} | {:.0} | {} |",
+        "| {name} | {built:.1} | {rate} | {} | {} | {} | {:.0} | {:.2} | {} |",
         index.cells(),
         at_target.join(" | "),
         at_budget.join(" | "),
         found[SHOWN[1]].qps,
+        index.drift().spread,
         if index.drift().rebuild { "yes" } else { "no" },
     );
 }

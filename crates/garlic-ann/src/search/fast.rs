@@ -7,7 +7,7 @@ use super::params::{Answer, Plan};
 use super::scan::Best;
 use super::work::Work;
 use crate::cell::learned::{BIN_BITS, zero_code};
-use crate::index::View;
+use crate::index::{BinView, View};
 use crate::model::Lists;
 
 /// Bins and vectors that are asked from memory ahead of their use.
@@ -257,17 +257,28 @@ impl View<'_> {
             weights,
             ..
         } = scratch;
-        for bin in bins.iter().take(AHEAD) {
-            garlic_simd::prefetch(self.bin(bin.at).codes);
-        }
+        // Bins are looked up once, when their codes are asked from memory.
+        let look_up = |number: usize| match bins.get(number) {
+            None => Default::default(),
+            Some(bin) => {
+                let found = self.bin(bin.at);
+                garlic_simd::prefetch(found.codes);
+                let joined = match all {
+                    true => None,
+                    false => self.joined(found.cell, bin.at).map(|(joined, _)| joined),
+                };
+                if let Some(joined) = &joined {
+                    garlic_simd::prefetch(joined.codes);
+                }
+                (found, joined)
+            }
+        };
+        let mut ahead: [(BinView<'_>, Option<BinView<'_>>); AHEAD] = std::array::from_fn(look_up);
         for (i, bin) in bins.iter().enumerate() {
             if bin.estimate > limit * slack {
                 break;
             }
-            if let Some(next) = bins.get(i + AHEAD) {
-                garlic_simd::prefetch(self.bin(next.at).codes);
-            }
-            let (at, bin) = (bin.at, self.bin(bin.at));
+            let (bin, joined) = std::mem::replace(&mut ahead[i % AHEAD], look_up(i + AHEAD));
             let number = probe_of[bin.cell as usize] as usize;
             let query = CodeQuery {
                 weights: &weights[number * width..][..width],
@@ -278,7 +289,7 @@ impl View<'_> {
             bin.scan(learned.bits, &query, limit, found);
             work.codes += bin.len as u64;
             if !all {
-                if let Some((joined, _)) = self.joined(bin.cell, at) {
+                if let Some(joined) = joined {
                     joined.scan(learned.bits, &query, limit, found);
                     work.codes += joined.len as u64;
                 }

@@ -20,7 +20,7 @@ mod view;
 pub use drift::{Drift, Ledger};
 pub(crate) use edit::check_ids;
 pub(crate) use homes::Lookup;
-pub(crate) use view::View;
+pub(crate) use view::{BinView, View};
 
 use std::sync::{Arc, Weak};
 

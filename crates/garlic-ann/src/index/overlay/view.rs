@@ -34,6 +34,7 @@ pub(crate) struct CellFrame<'a> {
 }
 
 /// A bin: its codes, and the positions of its points.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct BinView<'a> {
     pub(crate) cell: u32,
     pub(crate) first: u32,
@@ -313,12 +314,7 @@ impl<'a> View<'a> {
             };
         }
         let Some((run, cell, at)) = self.run_of(at) else {
-            return BinView {
-                cell: 0,
-                first: 0,
-                len: 0,
-                codes: &[],
-            };
+            return BinView::default();
         };
         let points = run.points(at);
         let first = self.changes.map_or(0, |c| c.numbering.cells[cell].run);
