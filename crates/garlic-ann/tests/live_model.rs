@@ -323,3 +323,72 @@ fn an_index_can_be_emptied() {
     let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
     assert_eq!(ids, [8, 7, 9]);
 }
+
+/// Near and at the distance of neighbours, where estimates are as large as the radius.
+#[test]
+fn a_likely_range_finds_its_share_at_small_radii() {
+    let dim = 24;
+    let mut rng = random_stream(8, 8);
+    let data: Vec<f32> = (0..4000 * dim)
+        .map(|i| uniform_unit(&mut rng) as f32 + (i / dim % 9) as f32)
+        .collect();
+    let rows = Rows::new(&data, dim).unwrap();
+    let index = Index::builder().seed(2).build(rows).unwrap();
+    for neighbours in [1, 2, 10, 100] {
+        let (mut found, mut all) = (0, 0);
+        for query in (0..4000).step_by(100).map(|row| rows.row(row)) {
+            let exact = Search::new(neighbours).exact(true);
+            let nearest = index.search(query, &exact).unwrap().hits;
+            let radius = nearest[neighbours - 1].distance;
+            let exact = index.range(query, &Range::new(radius)).unwrap();
+            let likely = index
+                .range(query, &Range::new(radius).recall(0.95))
+                .unwrap();
+            assert!(exact.exact && !likely.exact);
+            assert!(exact.hits.len() >= neighbours);
+            all += exact.hits.len();
+            found += likely.hits.len();
+        }
+        assert!(
+            found * 100 >= all * 93,
+            "{found} of {all} within the distance of {neighbours}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_may_name_far_more_identifiers_than_there_are() {
+    let index = start(&small("f32"));
+    let mut all = roaring::RoaringTreemap::new();
+    all.insert_range(0..1 << 40);
+    all.remove(5);
+    let query = index.get(5).unwrap();
+    let search = Search::new(3).filter(Filter::bitmap(all)).exact(true);
+    let hits = index.search(&query, &search).unwrap().hits;
+    assert_eq!(hits.len(), 3);
+    assert!(hits.iter().all(|hit| hit.id != 5));
+}
+
+/// A small index that is given far more points at once has about as many cells as a build would make.
+#[test]
+fn a_large_batch_makes_no_more_cells_than_a_build() {
+    let mut rng = random_stream(4, 4);
+    let data: Vec<f32> = (0..20_000 * DIM)
+        .map(|_| uniform_unit(&mut rng) as f32 * 100.0)
+        .collect();
+    let rows = Rows::new(&data, DIM).unwrap();
+    let config = Config {
+        calibration_queries: 20,
+        ..small("f32")
+    };
+    let built = Index::builder().config(config.clone()).build(rows).unwrap();
+    let first = rows.slice(0..300);
+    let mut grown = Index::builder().config(config).build(first).unwrap();
+    let ids: Vec<u64> = (300..20_000).collect();
+    grown.add(rows.slice(300..20_000), &ids).unwrap();
+    let (cells, wanted) = (grown.drift().cells, built.cells());
+    assert!(
+        cells < 3 * wanted && wanted < 3 * cells,
+        "{cells}, not about {wanted}"
+    );
+}

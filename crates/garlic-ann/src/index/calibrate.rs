@@ -9,9 +9,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use garlic_linalg::permutation;
+use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
+use super::tempered::calibration_queries;
 use super::{Body, Fast, Index, View};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
@@ -306,8 +308,9 @@ impl Index {
     /// Lays the index out anew and measures again what recall targets take.
     ///
     /// A build measures this on points that it held out. As points are added, neighbours come closer while codes
-    /// stay as coarse as they are, so that a target is missed by a little more; the queries are then points that have
-    /// been added, as far as there are any: no cell was fitted to them. Takes about a third of the time of a build.
+    /// stay as coarse as they are, so that a target is missed by a little more. The queries are points that have been
+    /// added and to which no cell has been fitted, if there are enough of them, else any. An index of fewer than
+    /// ten points is left as it is.
     ///
     /// # Errors
     /// An index built by the published method is not calibrated; a damaged file; no worker threads.
@@ -317,7 +320,11 @@ impl Index {
         };
         self.check_order()?;
         let view = View::new(self, body);
-        let count = self.config.calibration_queries.min(self.len() / 10);
+        let values = self.len() * self.space.dim();
+        let count = calibration_queries(self.len(), values, &self.config);
+        if count == 0 {
+            return Ok(());
+        }
         let mut queries: Vec<u64> = (0..view.cells())
             .filter_map(|cell| view.tail(cell))
             .flat_map(|(tail, first)| (first..).zip(&tail.ids))
@@ -351,7 +358,7 @@ impl Index {
 impl View<'_> {
     /// What the distances to all points that count cost, on the scale of [`price`]: their vectors are read in order.
     pub(crate) fn price_of_all(&self) -> f64 {
-        let vector = self.index.vectors.bytes() as f64 / self.index.ids.len().max(1) as f64;
+        let vector = self.index.vectors.row_bytes(self.index.space.dim()) as f64;
         let count = self.counted() as f64;
         let byte = match (count * vector) as usize {
             0..CACHED => 0.02,
@@ -387,8 +394,8 @@ impl View<'_> {
 /// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
 /// million points). Only ratios matter.
 fn price(index: &Index, body: &Fast, work: &Work) -> f64 {
-    let vector = index.vectors.bytes() as f64 / index.len() as f64;
-    let code = body.learned.blocks.len() as f64 / index.len() as f64;
+    let vector = index.vectors.row_bytes(index.space.dim()) as f64;
+    let code = body.learned.block_bytes() as f64 / CODE_LANES as f64;
     // Codes that no cache holds come at the speed of memory, here and there; a vector nearly always does.
     let code_byte = match body.learned.blocks.len() {
         0..CACHED => 0.035,

@@ -38,7 +38,7 @@ use crate::space::Space;
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) embedding: Embedding,
-    pub(crate) space: Space,
+    pub(crate) space: Arc<Space>,
     pub(crate) body: Body,
     /// Original vectors in cell order: a row's place here is its *position*.
     pub(crate) vectors: Stored,
@@ -88,7 +88,7 @@ impl Index {
     pub(crate) fn new(
         config: Config,
         embedding: Embedding,
-        space: Space,
+        space: impl Into<Arc<Space>>,
         body: Body,
         vectors: Stored,
         ids: Buffer<u64>,
@@ -97,7 +97,7 @@ impl Index {
         Self {
             config,
             embedding,
-            space,
+            space: space.into(),
             body,
             vectors,
             ids,

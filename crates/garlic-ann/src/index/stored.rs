@@ -69,6 +69,15 @@ impl Stored {
         }
     }
 
+    /// Bytes of a vector of `dim` coordinates.
+    pub(crate) fn row_bytes(&self, dim: usize) -> usize {
+        match self {
+            Self::F32(_) => 4 * dim,
+            Self::F16(_) => 2 * dim,
+            Self::U8(_) => dim,
+        }
+    }
+
     /// The name of the coordinates' type.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -121,29 +130,26 @@ impl Stored {
     }
 
     /// Squared distances between a query and all vectors, in order.
-    pub(crate) fn distances(&self, query: &Prepared<'_>, mut each: impl FnMut(usize, f32)) {
-        let mut number = |(at, squared): (usize, f32)| each(at, squared.min(f32::INFINITY));
+    #[inline]
+    pub(crate) fn distances(&self, query: &Prepared<'_>, each: impl FnMut(usize, f32)) {
         match (self, query) {
-            (Self::U8(data), Prepared::Bytes(q)) => data
-                .chunks_exact(q.len())
-                .map(|v| garlic_simd::l2_squared_u8_u8(q, v) as f32)
-                .enumerate()
-                .for_each(&mut number),
-            (Self::F32(data), Prepared::Float(q)) => data
-                .chunks_exact(q.len())
-                .map(|v| garlic_simd::l2_squared(q, v))
-                .enumerate()
-                .for_each(&mut number),
-            (Self::F16(data), Prepared::Float(q)) => data
-                .chunks_exact(q.len())
-                .map(|v| garlic_simd::l2_squared_f16(q, v))
-                .enumerate()
-                .for_each(&mut number),
-            (Self::U8(data), Prepared::Float(q)) => data
-                .chunks_exact(q.len())
-                .map(|v| garlic_simd::l2_squared_u8(q, v))
-                .enumerate()
-                .for_each(&mut number),
+            (Self::U8(data), Prepared::Bytes(q)) => {
+                each_row(
+                    data,
+                    q.len(),
+                    |v| garlic_simd::l2_squared_u8_u8(q, v) as f32,
+                    each,
+                );
+            }
+            (Self::F32(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared(q, v), each);
+            }
+            (Self::F16(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared_f16(q, v), each);
+            }
+            (Self::U8(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared_u8(q, v), each);
+            }
             (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
         }
     }
@@ -168,6 +174,19 @@ impl Stored {
             Self::F16(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
             Self::U8(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
         }
+    }
+}
+
+/// Calls `each` with the number of every row and its distance; not a number counts as infinite.
+#[inline(always)]
+fn each_row<T>(
+    data: &[T],
+    dim: usize,
+    distance: impl Fn(&[T]) -> f32,
+    mut each: impl FnMut(usize, f32),
+) {
+    for (at, row) in data.chunks_exact(dim).enumerate() {
+        each(at, distance(row).min(f32::INFINITY));
     }
 }
 

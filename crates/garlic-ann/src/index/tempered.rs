@@ -230,16 +230,19 @@ pub(crate) fn outside(vectors: Rows<'_>, space: &Space, points: Rows<'_>) -> Vec
         .collect()
 }
 
+/// Queries that a calibration asks of `points` points with `values` coordinates in all.
+pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
+    const MOST_WORK: f64 = 1.5e11;
+    let affordable = (MOST_WORK / values.max(1) as f64) as usize;
+    let asked = config.calibration_queries;
+    asked.min(points / 10).min(affordable.max(100))
+}
+
 /// Rows that the training must not see: the queries of the calibration, in order.
 ///
 /// At most a tenth of the points, and fewer when brute force over them would take long.
 pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
-    const MOST_WORK: f64 = 1.5e11;
-    let affordable = (MOST_WORK / vectors.data().len() as f64) as usize;
-    let count = config
-        .calibration_queries
-        .min(vectors.len() / 10)
-        .min(affordable.max(100));
+    let count = calibration_queries(vectors.len(), vectors.data().len(), config);
     let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
     ids.truncate(count);
     ids.sort_unstable();

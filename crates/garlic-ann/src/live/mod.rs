@@ -126,6 +126,9 @@ impl Live {
         index: Index,
         options: &Options,
     ) -> Result<Self> {
+        // What opening would find: the same batches then give the same index.
+        let mut index = index;
+        index.compact()?;
         let directory = Directory::create(disk, path, &index, options)?;
         Ok(Self::over(directory, path, index))
     }

@@ -238,7 +238,11 @@ where
                     best = (score, cell as u32);
                 }
             }
-            *label = best.1;
+            // Scores that are no numbers, of a damaged file, win against nothing.
+            *label = match best.1 {
+                u32::MAX => ranked.first().map_or(0, |first| first.1),
+                cell => cell,
+            };
         }
     }
 }

@@ -150,7 +150,8 @@ impl View<'_> {
         }
         work.candidates += found.len() as u64;
         work.exact_madds += (found.len() * self.index.space.dim()) as u64;
-        true
+        // There are k points within the radius; where they were not found again, the bounds were wrong.
+        best.worst() <= radius
     }
 
     /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
@@ -169,6 +170,11 @@ impl View<'_> {
         let outside = self.rotate(query, scratch);
         self.nearest_cells(self.cells(), scratch);
         let cells = scratch.cells.len();
+        // Rounding of what was computed far from the mean of the space, where neighbours are as well.
+        let far = scratch.whole.sqrt() + radius.sqrt();
+        let noise =
+            (16.0 + 4.0 * (self.index.space.dim() as f32).sqrt()) * f32::EPSILON * far * far;
+        let shift = noise / far.max(f32::MIN_POSITIVE);
         let mut views = Vec::with_capacity(cells);
         let mut kept: Vec<(u32, u32, bool)> = Vec::new();
         let (mut points, mut bins) = (0, 0);
@@ -177,7 +183,7 @@ impl View<'_> {
         for number in 0..cells {
             let base = self.project(number, outside, scratch);
             let at = scratch.cells[number].at as usize;
-            let slack = base * ROUNDING;
+            let slack = base * ROUNDING + noise;
             let inside = garlic_simd::dot(&scratch.y, &scratch.y);
             let away = (base - inside).max(0.0);
             let view = Sight {
@@ -186,6 +192,8 @@ impl View<'_> {
                 high: (away + slack).sqrt(),
                 length: inside.sqrt() + slack.sqrt(),
                 rounding: slack,
+                noise,
+                shift: 2.0 * shift + ROUNDING * base.sqrt(),
             };
             let (centres, first) = self.centres(at);
             distances.resize(centres.len() / rank, 0.0);
@@ -240,14 +248,20 @@ impl View<'_> {
             };
             // Half a unit of every weight at most, times two for the cross term.
             let weighing = scales.scale.abs() * 0.5 * bounds.mass;
+            let high = (bounds.high * bounds.high + noise).sqrt();
             let limit = radius
-                + 2.0 * view.high * bounds.high
+                + 8.0 * noise
+                + 2.0 * view.high * high
                 + 2.0 * view.length * bounds.error
                 + weighing
                 + 2.0 * view.rounding
-                + ROUNDING * (radius + bounds.high * bounds.high + view.base);
-            // Estimates below the limit are kept: one that equals it is wanted as well.
-            let limit = limit.next_up();
+                + ROUNDING * (radius + high * high + view.base);
+            // Estimates below the limit are kept: one that equals it is wanted as well. Coordinates too small for
+            // weights have none, and estimates say nothing.
+            let limit = match scales.scale == 0.0 && view.length > 0.0 {
+                true => f32::INFINITY,
+                false => limit.next_up(),
+            };
             let code_query = CodeQuery {
                 weights: &weights,
                 scale: scales.scale,
@@ -276,13 +290,19 @@ struct Sight {
     length: f32,
     /// Rounding of squared lengths.
     rounding: f32,
+    /// Rounding of a point's squared distance from the frame, beyond what its bounds allow for.
+    noise: f32,
+    /// Rounding of coordinates within the frame.
+    shift: f32,
 }
 
 impl Sight {
     /// A lower bound for the squared distance to any point of a bin whose centre is at this squared distance.
     fn bound(&self, centre: f32, bin: &crate::cell::learned::Bounds) -> f32 {
-        let within = (centre.sqrt() - bin.radius - self.rounding.sqrt() * ROUNDING.sqrt()).max(0.0);
-        let gap = (self.low - bin.high).max(bin.low - self.high).max(0.0);
+        let within = (centre.sqrt() - bin.radius - self.shift).max(0.0);
+        let high = (bin.high * bin.high + self.noise).sqrt();
+        let low = (bin.low * bin.low - self.noise).max(0.0).sqrt();
+        let gap = (self.low - high).max(low - self.high).max(0.0);
         (within * within + gap * gap) * (1.0 - ROUNDING) - self.rounding
     }
 }
@@ -337,6 +357,101 @@ mod tests {
                 candidates < all / 2,
                 "points are skipped: {candidates} of {all}"
             );
+        }
+    }
+
+    /// Brute force and bounds give the same hits; returns the share of the points whose codes were scanned.
+    fn agree(index: &Index, queries: &[Vec<f32>], what: &str) -> f64 {
+        let view = View::new(index, index.tempered().unwrap());
+        let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+        let mut codes = 0;
+        for (case, query) in queries.iter().enumerate() {
+            for k in [1, 7] {
+                view.brute_force(query, k, &mut best);
+                let expected = best.hits();
+                let mut work = Work::default();
+                let proved = view.prove(query, k, 1.0, &mut scratch, &mut best, &mut work);
+                assert!(proved, "{what}: bounds lose a neighbour of query {case}");
+                assert_eq!(best.hits(), expected, "{what}: query {case}, k {k}");
+                codes += work.codes;
+            }
+        }
+        codes as f64 / (index.len() * queries.len() * 2) as f64
+    }
+
+    fn clustered(n: usize, dim: usize, reach: f32, spread: f32, seed: u64) -> Vec<f32> {
+        let mut rng = random_stream(seed, 6);
+        let mut draw = |size: f32| (uniform_unit(&mut rng) as f32 * 2.0 - 1.0) * size;
+        let centres: Vec<f32> = (0..12 * dim).map(|_| draw(reach)).collect();
+        (0..n * dim)
+            .map(|i| centres[i / dim % 12 * dim + i % dim] + draw(spread))
+            .collect()
+    }
+
+    /// Far from the mean of the space coordinates are rounded more than distances between neighbours are long.
+    #[test]
+    fn bounds_hold_far_from_the_mean_and_at_any_scale() {
+        let dim = 8;
+        for (reach, spread) in [
+            (1e4, 0.5),
+            (1e6, 1.0),
+            (1.0, 1.0),
+            (1e-18, 1e-18),
+            (1e12, 1e9),
+        ] {
+            let data = clustered(2400, dim, reach, spread, 3);
+            let rows = Rows::new(&data, dim).unwrap();
+            let config = Config {
+                cells: 12,
+                axes: 3,
+                calibration_queries: 50,
+                ..Config::default()
+            };
+            let index = Index::builder().config(config).build(rows).unwrap();
+            let queries: Vec<Vec<f32>> = (0..40)
+                .map(|i| {
+                    let mut query = rows.row(i * 57).to_vec();
+                    query[i % dim] += spread * (i % 3) as f32 * 0.3;
+                    query
+                })
+                .collect();
+            agree(
+                &index,
+                &queries,
+                &format!("reach {reach:e}, spread {spread:e}"),
+            );
+        }
+    }
+
+    /// Points that join, cells that leave the base, and points that go: bounds hold for all of them.
+    #[test]
+    fn bounds_hold_for_points_that_join() {
+        let dim = 10;
+        let data = clustered(3000, dim, 20.0, 6.0, 9);
+        let rows = Rows::new(&data, dim).unwrap();
+        let config = Config {
+            axes: 4,
+            code_bits: 4,
+            bin_size: 8,
+            calibration_queries: 50,
+            ..Config::default()
+        };
+        let builder = Index::builder().config(config);
+        let mut index = builder.build(rows.slice(0..1000)).unwrap();
+        let queries: Vec<Vec<f32>> = (0..30).map(|i| rows.row(i * 97).to_vec()).collect();
+        for (step, from) in (1000..3000).step_by(200).enumerate() {
+            let batch = rows.slice(from..from + 200);
+            let ids: Vec<u64> = (from as u64..from as u64 + 200).collect();
+            index.add(batch, &ids).unwrap();
+            let gone: Vec<u64> = (0..60)
+                .map(|i| (i * 13 + step as u64 * 31) % 1000)
+                .collect();
+            index.remove(&gone).unwrap();
+            if step == 6 {
+                index.compact().unwrap();
+            }
+            let share = agree(&index, &queries, &format!("step {step}"));
+            assert!(share < 0.9, "step {step}: bins are skipped, {share}");
         }
     }
 }

@@ -17,13 +17,15 @@ const STEPS: usize = 64;
 /// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
 const SPARSE: f64 = 0.9;
 /// Neighbours whose setting tells a range search how far estimates can be trusted.
-const LIKE_K: usize = 100;
+const LIKE_K: usize = 10;
 
 /// Buffers of one query at a time.
 #[derive(Default)]
 pub(crate) struct FastScratch {
     centred: Vec<f32>,
     query: Vec<f32>,
+    /// Squared distance of the query from the mean of the space.
+    pub(super) whole: f32,
     distances: Vec<f32>,
     pub(super) cells: Vec<Estimate>,
     pub(super) y: Vec<f32>,
@@ -117,6 +119,7 @@ impl View<'_> {
         scratch.query.resize(self.body.model.dim(), 0.0);
         garlic_simd::dots(&self.body.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
+        scratch.whole = whole;
         (whole - garlic_simd::dot(&scratch.query, &scratch.query)).max(0.0)
     }
 
@@ -334,7 +337,9 @@ impl View<'_> {
                 self.view(number, outside, f32::INFINITY, scratch);
             }
             // Bins that hold about three times the candidates wanted.
-            let some = (keep.saturating_mul(3) / self.mean_bin() + 2).min(budget);
+            let some = (keep.saturating_mul(3) / self.mean_bin())
+                .saturating_add(2)
+                .min(budget);
             let mut later = std::mem::take(&mut scratch.later);
             later.clear();
             if scratch.bins.len() > some {
@@ -388,26 +393,37 @@ impl View<'_> {
 
     /// Leaves points that are likely within a squared distance in `scratch`: those that their codes put there, and
     /// as many more as estimates are wrong by in a search of this recall.
+    ///
+    /// A search for neighbours tells how far beyond a distance the estimates of such points reach: as far as those of
+    /// its candidates. A radius smaller than the distance of neighbours is searched like theirs.
     pub(super) fn likely_within(
         &self,
         query: &[f32],
         squared: f32,
         recall: f64,
         scratch: &mut FastScratch,
-        work: &mut Work,
-    ) {
+        best: &mut Best,
+    ) -> Work {
         let plan = self.body.calibration.plan(LIKE_K, recall, self.cells());
+        let mut work = self.search(query, &plan, scratch, best);
+        let candidates = scratch.found.iter().map(|f| f.estimate);
+        let farthest = candidates.fold(best.worst(), f32::max);
+        // Infinite when there are fewer neighbours than were asked for, and no number when all distances are 0.
+        let beyond = (farthest / best.worst()).max(1.0);
+        let limit = (squared.max(best.worst()) * beyond).max(farthest).next_up();
         let outside = self.rotate(query, scratch);
         self.nearest_cells(self.cells(), scratch);
         let cells = scratch.cells.len();
         self.start(scratch);
         for number in 0..cells {
-            self.view(number, outside, squared * plan.slack, scratch);
+            self.view(number, outside, limit * plan.slack, scratch);
         }
-        let limit = (squared * plan.trust).next_up();
-        self.scan(usize::MAX, f32::INFINITY, limit, scratch, work);
-        work.bins_ordered += self.bins() as u64;
-        self.count(cells, work);
+        let mut more = Work::default();
+        self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);
+        more.bins_ordered += self.bins() as u64;
+        self.count(cells, &mut more);
+        work += more;
+        work
     }
 
     /// Points of a bin, on average.
@@ -457,11 +473,16 @@ impl View<'_> {
         work
     }
 
-    /// Whether the cells in `scratch` have fewer allowed points than as many points have elsewhere: a query outside
-    /// of what is allowed finds its neighbours in any of the cells around it.
+    /// Whether fewer points are allowed around the query, as far as the cells in `scratch` reach, than elsewhere: the
+    /// neighbours of a query outside of what is allowed lie in any of the cells beyond.
     fn is_sparse(&self, scratch: &FastScratch) -> bool {
-        let cells = scratch.cells.iter().map(|cell| cell.at as usize);
-        let (allowed, points) = cells.fold((0, 0), |(allowed, points), cell| {
+        let reach = scratch.cells.last().map_or(0.0, |cell| cell.estimate);
+        let near = scratch
+            .distances
+            .iter()
+            .enumerate()
+            .filter(|(_, d)| **d <= reach);
+        let (allowed, points) = near.fold((0, 0), |(allowed, points), (cell, _)| {
             let more = self.counted_in(cell);
             (allowed + more, points + self.points_in(cell))
         });

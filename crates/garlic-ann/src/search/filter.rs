@@ -146,23 +146,24 @@ impl Allowed {
             }
         };
         let contains: &dyn Fn(u64) -> bool = match ids {
-            Ids::Bitmap(ids) => {
+            Ids::Bitmap(ids) => &|id| ids.contains(id),
+            Ids::Sorted(ids) => &|id| ids.binary_search(&id).is_ok(),
+            Ids::Predicate(allows) => allows,
+        };
+        match ids {
+            // Few are looked up; many, or a bitmap of more than there are points, are asked about each point.
+            Ids::Bitmap(ids) if ids.len() <= index.ids.len() as u64 => {
                 ids.iter().for_each(&mut look_up);
-                &|id| ids.contains(id)
             }
-            Ids::Sorted(ids) => {
-                ids.iter().copied().for_each(&mut look_up);
-                &|id| ids.binary_search(&id).is_ok()
-            }
-            Ids::Predicate(allows) => {
+            Ids::Sorted(ids) => ids.iter().copied().for_each(&mut look_up),
+            Ids::Bitmap(_) | Ids::Predicate(_) => {
                 for (position, id) in (0..).zip(&index.ids[..]) {
-                    if alive(position) && allows(*id) {
+                    if alive(position) && contains(*id) {
                         set(position);
                     }
                 }
-                allows
             }
-        };
+        }
         // Points outside the base are few: each is asked about.
         if let Some(view) = view {
             for position in index.ids.len() as u32..positions as u32 {
@@ -203,7 +204,7 @@ impl Allowed {
     /// The allowed points side by side, unless they are many.
     pub(crate) fn gathered(&self, view: &View<'_>) -> Option<&Gathered> {
         let index = view.index;
-        let vector = index.vectors.bytes() as usize / index.ids.len().max(1);
+        let vector = index.vectors.row_bytes(index.space.dim());
         if self.count.saturating_mul(vector) > MOST_GATHERED {
             return None;
         }

@@ -174,9 +174,9 @@ const WIDENED: f64 = 2.0;
 /// and it finds allowed points only. When distances to all allowed points cost less, those are computed.
 fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
     let share = view.counted().max(1) as f64 / view.index.len().max(1) as f64;
+    let (all, search) = (view.price_of_all(), view.price_of_search(&plan, share));
     let among = (plan.k as f64 / share).ceil() as usize;
     let wider = view.body.calibration.plan(among, recall, view.cells());
-    let (all, search) = (view.price_of_all(), view.price_of_search(&plan, share));
     Plan {
         probes: wider.probes.max(plan.probes),
         widens: true,
@@ -245,7 +245,8 @@ pub struct Hit {
 /// What a query found and what it cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Neighbours ordered by (distance, id); fewer than `k` when fewer points were scanned.
+    /// Neighbours ordered by (distance, id); which of two equal ones is among the k is decided by the squared distance
+    /// before its root is rounded; fewer than `k` when fewer points were scanned.
     pub hits: Vec<Hit>,
     /// Work that was done.
     pub work: Work,

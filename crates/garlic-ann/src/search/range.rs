@@ -130,11 +130,11 @@ impl Index {
         let view = self.view().map(|view| view.with(allowed));
         let exact = range.recall.is_none() || view.is_none();
         let found = match view {
-            Some(view) => view.range(inside, squared, range.recall, &mut scratch.fast, &mut work),
+            Some(view) => view.range(inside, squared, range.recall, scratch, &mut work),
             None => self.read_range(inside, squared, allowed, &mut work),
         };
         scratch.embedded = buffer;
-        work.exact_madds += work.candidates * self.space.dim() as u64;
+        work.exact_madds = work.candidates * self.space.dim() as u64;
         let mut stored = Vec::new();
         let mut hits: Vec<Hit> = found
             .into_iter()
@@ -182,15 +182,20 @@ impl View<'_> {
         query: &[f32],
         squared: f32,
         recall: Option<f64>,
-        scratch: &mut FastScratch,
+        scratch: &mut Scratch,
         work: &mut Work,
     ) -> Vec<Found> {
+        let Scratch {
+            fast: scratch,
+            best,
+            ..
+        } = scratch;
         if squared < 0.0 {
             return Vec::new();
         }
         let listed = match recall {
             Some(recall) => {
-                self.likely_within(query, squared, recall, scratch, work);
+                *work += self.likely_within(query, squared, recall, scratch, best);
                 true
             }
             None => {

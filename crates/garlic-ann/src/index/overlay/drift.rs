@@ -6,8 +6,9 @@ use super::view::View;
 use crate::index::{Body, Index};
 use crate::train::tempered::default_cells;
 
-/// Points that come from farther away than this many times the usual make a rebuild worthwhile.
-const FARTHER: f64 = 1.3;
+/// A rebuild pays when the mean squared distance of all points from their cells has grown by more than this share
+/// because of those that came.
+const GROWN: f64 = 0.05;
 /// So does a number of cells that a build would not have chosen by this factor.
 const MISFIT: f64 = 2.0;
 
@@ -76,7 +77,7 @@ impl Index {
         let misfit = wanted.max(cells) as f64 / wanted.min(cells).max(1) as f64;
         // A few strangers among many do not matter.
         let share = added as f64 / (built + added).max(1) as f64;
-        let strange = (spread - 1.0) * share > (FARTHER - 1.0) / 2.0;
+        let strange = (spread - 1.0) * share > GROWN;
         Drift {
             built,
             added,

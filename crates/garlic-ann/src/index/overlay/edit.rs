@@ -199,12 +199,6 @@ impl Index {
             return Ok(());
         }
         let view = View::new(self, body);
-        if view.positions() + ids.len() + 8 * view.cells() > u32::MAX as usize {
-            return Err(Error::TooManyVectors {
-                rows: self.len() + ids.len(),
-                limit: u32::MAX as usize - 8 * view.cells(),
-            });
-        }
         let element = self.vectors.element();
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
@@ -234,7 +228,7 @@ impl Index {
                     points: Matrix::gather(points.as_rows(), rows),
                     beyond: rows.iter().map(|i| beyond[*i as usize]).collect(),
                 };
-                join(&view, cell, joining)
+                join(&view, cell, joining, self.len() + ids.len())
             })
             .collect::<Result<_>>()?;
         let mut changes = self.changes(body);
@@ -242,7 +236,7 @@ impl Index {
         let radii = replaced.iter().map(|r| r.radius).sum::<f64>();
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
-        self.commit(body, changes, replaced);
+        self.commit(body, changes, replaced)?;
         self.ledger.added += ids.len() as u64;
         self.ledger.added_radius += radii;
         Ok(())
@@ -286,7 +280,7 @@ impl Index {
         changes.homes.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
-        self.commit(body, changes, Vec::new());
+        self.commit(body, changes, Vec::new())?;
 
         let view = View::new(self, body);
         let crowded = |cell: &usize| {
@@ -302,13 +296,13 @@ impl Index {
                         shape: view.live_cell(cell).shape.clone(),
                         ..LiveCell::default()
                     }],
-                    _ => relay(&view, cell, gather(&view, cell, None)?),
+                    _ => relay(&view, cell, gather(&view, cell, None)?, self.len()),
                 };
                 Ok(Replaced::whole(cell, cells))
             })
             .collect::<Result<_>>()?;
         let changes = self.changes(body);
-        self.commit(body, changes, replaced);
+        self.commit(body, changes, replaced)?;
         self.ledger.removed += gone.len() as u64;
         Ok(gone.len())
     }
@@ -322,7 +316,7 @@ impl Index {
     }
 
     /// Puts cells in the places of those they replace, numbers everything and makes it so.
-    fn commit(&mut self, body: &Fast, mut changes: Changes, replaced: Vec<Replaced>) {
+    fn commit(&mut self, body: &Fast, mut changes: Changes, replaced: Vec<Replaced>) -> Result<()> {
         let dim = body.model.dim();
         let mut homes = Vec::new();
         for Replaced {
@@ -362,8 +356,13 @@ impl Index {
             homes.extend(joined.map(|id| (id, cell as u32)));
         }
         changes.homes.put(homes);
-        changes.numbering = Arc::new(Numbering::new(&changes.cells, body.bins(), self.ids.len()));
+        let numbering = Numbering::new(&changes.cells, body.bins(), self.ids.len());
+        changes.numbering = Arc::new(numbering.ok_or(Error::TooManyVectors {
+            rows: changes.living,
+            limit: u32::MAX as usize,
+        })?);
         self.overlay = Overlay(Some(Arc::new(changes)));
+        Ok(())
     }
 }
 
@@ -390,7 +389,7 @@ impl Replaced {
 }
 
 /// A cell with points that join it: in its tail, or, when that has become too long, laid out anew.
-fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
+fn join(view: &View<'_>, cell: usize, joining: Members, total: usize) -> Result<Replaced> {
     let state = view.live_cell(cell);
     let living = state.living + joining.ids.len();
     let rows = joining.points.as_rows().iter().zip(&joining.beyond);
@@ -405,7 +404,7 @@ fn join(view: &View<'_>, cell: usize, joining: Members) -> Result<Replaced> {
         };
         return Ok(Replaced {
             radius,
-            ..Replaced::whole(cell, relay(view, cell, members))
+            ..Replaced::whole(cell, relay(view, cell, members, total))
         });
     }
     let frame = view.frame(cell);

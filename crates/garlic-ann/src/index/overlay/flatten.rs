@@ -23,7 +23,8 @@ struct Laid {
 }
 
 impl Index {
-    /// Drops removed points and lays out the others as a build does. Answers stay what they are.
+    /// Drops removed points and lays out the others as a build does: the same cells, bins and codes. Exact answers stay
+    /// what they are; others may differ by a candidate or two.
     ///
     /// # Errors
     /// When worker threads cannot be started.

@@ -161,7 +161,8 @@ pub(crate) struct Place {
 }
 
 impl Numbering {
-    fn new(cells: &[Arc<LiveCell>], base_bins: usize, base_points: usize) -> Self {
+    /// None when there are more numbers than 32 bits have; compacting frees those of removed points.
+    fn new(cells: &[Arc<LiveCell>], base_bins: usize, base_points: usize) -> Option<Self> {
         let mut all = Self::default();
         let start = first_position(base_points);
         for (cell, state) in (0..).zip(cells) {
@@ -184,7 +185,10 @@ impl Numbering {
                 tail,
             });
         }
-        all
+        // Nothing has been looked up by numbers that wrapped.
+        let positions = start as u64 + (all.page_cell.len() * PAGE) as u64;
+        let bins = (base_bins + all.bin_cell.len()) as u64;
+        (positions.max(bins) < u64::from(u32::MAX)).then_some(all)
     }
 }
 

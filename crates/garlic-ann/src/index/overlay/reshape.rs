@@ -38,14 +38,14 @@ pub(super) struct Members {
 /// A cell of this many times the points that a build of this size would give it is split.
 const LARGE: f64 = 1.4;
 
-/// Points of a cell beyond which it is split.
-pub(super) fn split_limit(view: &View<'_>) -> usize {
+/// Points of a cell beyond which it is split, in an index of `total` points.
+fn split_limit(view: &View<'_>, total: usize) -> usize {
     let config = &view.index.config;
-    let mean = match config.cells {
-        0 => view.index.len() / default_cells(view.index.len()),
-        _ => view.index.ids.len() / view.body.model.len().max(1),
+    let cells = match config.cells {
+        0 => default_cells(total),
+        given => given,
     };
-    ((LARGE * mean as f64) as usize).max(8 * config.bin_size)
+    ((LARGE * total as f64 / cells as f64) as usize).max(8 * config.bin_size)
 }
 
 /// Points that may join a cell of `living` points before its bins are cut anew.
@@ -134,12 +134,12 @@ impl Members {
 }
 
 /// Lays the points of a cell out anew, outside the base: in several cells when they are too many for one. The
-/// first takes the old one's place.
-pub(super) fn relay(view: &View<'_>, cell: usize, members: Members) -> Vec<LiveCell> {
+/// first takes the old one's place. `total` is the number of points that the index will have.
+pub(super) fn relay(view: &View<'_>, cell: usize, members: Members, total: usize) -> Vec<LiveCell> {
     let dim = view.index.space.dim();
     let seed =
         view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (members.ids.len() as u64) << 20;
-    let limit = split_limit(view);
+    let limit = split_limit(view, total);
     let parts = match members.ids.len() > limit {
         true => members.ids.len().div_ceil(limit * 3 / 5),
         false => 1,

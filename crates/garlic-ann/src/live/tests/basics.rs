@@ -257,3 +257,26 @@ fn a_damaged_checkpoint_is_not_written_on() {
     let error = Live::open(&path).unwrap_err();
     assert!(matches!(error, Error::Format { .. }), "{error}");
 }
+
+/// A directory made from an index with changes goes on as opening it would.
+#[test]
+fn a_changed_index_makes_the_same_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("live");
+    let mut index = first();
+    let new = |ids: std::ops::Range<u64>| ids.flat_map(|id| vector(id, 3)).collect::<Vec<f32>>();
+    let ids: Vec<u64> = (1000..1300).collect();
+    index
+        .add(Rows::new(&new(1000..1300), DIM).unwrap(), &ids)
+        .unwrap();
+    index.remove(&ids[..40]).unwrap();
+    let live = Live::create(&path, index).unwrap();
+    let ids: Vec<u64> = (2000..2600).collect();
+    for ids in ids.chunks(150) {
+        let rows = new(ids[0]..ids[0] + 150);
+        live.add(Rows::new(&rows, DIM).unwrap(), ids).unwrap();
+    }
+    let bytes = live.snapshot().to_bytes();
+    drop(live);
+    assert!(Live::open(&path).unwrap().snapshot().to_bytes() == bytes);
+}

@@ -200,7 +200,7 @@ fn content_that_makes_no_index_is_refused() {
     assert_inconsistent(&e, "MEANS", "value 2");
     let e = error_of(|index| body(index).cells[1].frame.centre[0] = f32::NAN);
     assert_inconsistent(&e, "FRAMES", "not finite");
-    let e = error_of(|index| index.space.scale[1] = -1.0);
+    let e = error_of(|index| Arc::make_mut(&mut index.space).scale[1] = -1.0);
     assert_inconsistent(&e, "SPACE", "negative");
     let e = error_of(|index| index.config.tau = -1.0);
     assert_inconsistent(&e, "META", "tau");
@@ -222,9 +222,9 @@ fn sections_that_do_not_fit_together_are_refused() {
         body(index).model.factors.values_mut().pop();
     });
     assert_inconsistent(&e, "FACTORS", "bytes");
-    let e = error_of(|index| index.space.scale.extend([0.0; 16]));
+    let e = error_of(|index| Arc::make_mut(&mut index.space).scale.extend([0.0; 16]));
     assert_inconsistent(&e, "SPACE", "ask for 276 bytes more, it has 340");
-    let e = error_of(|index| index.space.scale.push(1.0));
+    let e = error_of(|index| Arc::make_mut(&mut index.space).scale.push(1.0));
     assert!(matches!(e, FormatError::Padding { .. }), "{e:?}");
     let e = error_of(|index| index.config.model = crate::config::Model::Tempered);
     assert_inconsistent(&e, "META", "another body");
@@ -278,7 +278,13 @@ fn verify_finds_what_opening_leaves_out() {
     assert_inconsistent(&e, "IDS", "given twice");
     let e = verify_error_of(|index| body(index).cells[2].frame.basis.row_mut(1)[2] = 0.5);
     assert_inconsistent(&e, "FRAMES", "cell 2: axes 1 and 1");
-    let e = verify_error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(4)[0] = 1.0);
+    let e = verify_error_of(|index| {
+        Arc::make_mut(&mut index.space)
+            .rotation
+            .as_mut()
+            .unwrap()
+            .row_mut(4)[0] = 1.0
+    });
     assert_inconsistent(&e, "SPACE", "axes");
     let e = verify_error_of(|index| change_vectors(index, |values| values[5 * 4] += 50.0));
     assert_inconsistent(&e, "BINS", "position 4 does not lie");

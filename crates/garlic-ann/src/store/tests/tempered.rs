@@ -159,14 +159,24 @@ fn cells_that_make_no_sense_are_refused() {
     assert_inconsistent(&e, "CELLS", "value 1 of the variances");
     let e = error_of(|index| change!(fast(index).model.residual, |v| v[2] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 2 of the residual");
-    let e = error_of(|index| index.space.scale[4] = 0.5);
+    let e = error_of(|index| Arc::make_mut(&mut index.space).scale[4] = 0.5);
     assert_inconsistent(&e, "SPACE", "coordinate 4 unscaled");
-    let e = error_of(|index| index.space.rotation = None);
+    let e = error_of(|index| Arc::make_mut(&mut index.space).rotation = None);
     assert_inconsistent(&e, "SPACE", "9 with 0 axes");
-    let e = error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(1)[0] = 3.0);
+    let e = error_of(|index| {
+        Arc::make_mut(&mut index.space)
+            .rotation
+            .as_mut()
+            .unwrap()
+            .row_mut(1)[0] = 3.0
+    });
     assert_inconsistent(&e, "SPACE", "value 9 of the rotation");
     let e = error_of(|index| {
-        index.space.rotation.as_mut().unwrap().push_row(&[0.0; 9]);
+        Arc::make_mut(&mut index.space)
+            .rotation
+            .as_mut()
+            .unwrap()
+            .push_row(&[0.0; 9]);
     });
     assert_inconsistent(&e, "SPACE", "9 with 10 axes");
     let e = error_of(|index| fast(index).calibration.settings[0].probes = 0);
@@ -329,7 +339,13 @@ fn halves_that_are_not_finite_are_refused() {
 fn verify_finds_what_opening_leaves_out() {
     let e = verify_error_of(|index| change!(index.ids, |v| v[3] = v[17]));
     assert_inconsistent(&e, "IDS", "given twice");
-    let e = verify_error_of(|index| index.space.rotation.as_mut().unwrap().row_mut(4)[0] += 0.25);
+    let e = verify_error_of(|index| {
+        Arc::make_mut(&mut index.space)
+            .rotation
+            .as_mut()
+            .unwrap()
+            .row_mut(4)[0] += 0.25
+    });
     assert_inconsistent(&e, "SPACE", "axes");
     let e = verify_error_of(|index| {
         change!(fast(index).model.axes, |v| v[1] =
