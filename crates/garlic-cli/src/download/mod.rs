@@ -56,8 +56,10 @@ pub(crate) fn get(
     if !part.begin(&source.url)? {
         let outcome = client.fetch(&source.url, &path, &mut part, meter);
         meter.finish();
-        part.pause()?;
-        outcome?;
+        if let Err(error) = outcome {
+            part.pause();
+            return Err(error);
+        }
     }
     if let Some(md5) = source.md5 {
         let found = digest::<Md5>(part.path())?;

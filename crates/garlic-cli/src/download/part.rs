@@ -167,12 +167,13 @@ impl Part {
     }
 
     /// Leaves things so that another run can go on; a part that holds nothing goes.
-    pub(super) fn pause(&mut self) -> anyhow::Result<()> {
+    pub(super) fn pause(&mut self) {
         if self.done == 0 {
             self.discard();
-            return Ok(());
+        } else {
+            // Without a new note the next run goes on from the one before.
+            let _ = self.write_note();
         }
-        self.write_note()
     }
 
     fn write_note(&mut self) -> anyhow::Result<()> {
