@@ -90,14 +90,24 @@ fn answer(
         .unwrap_or(0);
     let all = plan.data.len();
     let body = &plan.data[begin..];
-    let mut head = format!("HTTP/1.1 {}\r\n", if begin > 0 { "206 Partial Content" } else { plan.status });
+    let mut head = format!(
+        "HTTP/1.1 {}\r\n",
+        if begin > 0 {
+            "206 Partial Content"
+        } else {
+            plan.status
+        }
+    );
     if begin > 0 {
         head += &format!("Content-Range: bytes {begin}-{}/{all}\r\n", all - 1);
     }
     if let Some(etag) = plan.etag {
         head += &format!("ETag: {etag}\r\n");
     }
-    head += &format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    head += &format!(
+        "Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
     stream.write_all(head.as_bytes())?;
     stream.write_all(&body[..body.len().min(plan.breaks_after)])
 }
@@ -156,12 +166,18 @@ impl Try {
 fn a_set_comes_once_and_is_checked_again() {
     let t = Try::new();
     let told = &t.get().expect(0).json()[0];
-    assert_eq!((&told["bytes"], &told["downloaded"]), (&SIZE.into(), &true.into()));
+    assert_eq!(
+        (&told["bytes"], &told["downloaded"]),
+        (&SIZE.into(), &true.into())
+    );
     assert_eq!(std::fs::read(t.file("")).unwrap(), bytes(1));
     let file = format!("{NAME}.hdf5");
     assert_eq!(t.names(), [file.clone(), format!("{file}.sha256")]);
     let sum = std::fs::read_to_string(t.file(".sha256")).unwrap();
-    assert_eq!(sum, format!("{}  {file}\n", told["sha256"].as_str().unwrap()));
+    assert_eq!(
+        sum,
+        format!("{}  {file}\n", told["sha256"].as_str().unwrap())
+    );
 
     let told = &t.get().expect(0).json()[0];
     assert_eq!(told["downloaded"], false);
@@ -194,14 +210,19 @@ fn an_interrupted_download_goes_on() {
     let t = Try::new();
     t.server.change(|plan| plan.breaks_after = 300_000);
     for have in ["300000", "600000", "900000"] {
-        t.get()
-            .expect_error(1, &[&format!("ended after {have} of 1000000 bytes"), "again"]);
+        t.get().expect_error(
+            1,
+            &[&format!("ended after {have} of 1000000 bytes"), "again"],
+        );
         assert!(!t.file("").exists());
     }
     t.get().expect(0);
     assert_eq!(std::fs::read(t.file("")).unwrap(), bytes(1));
     let range = |n| Some(format!("bytes={n}-"));
-    assert_eq!(t.server.ranges(), [None, range(300_000), range(600_000), range(900_000)]);
+    assert_eq!(
+        t.server.ranges(),
+        [None, range(300_000), range(600_000), range(900_000)]
+    );
     assert_eq!(t.names().len(), 2);
 }
 
@@ -249,7 +270,8 @@ fn another_version_begins_anew() {
 fn without_a_version_everything_comes_again() {
     for etag in [None, Some("W/\"weak\"")] {
         let t = Try::new();
-        t.server.change(|plan| (plan.etag, plan.breaks_after) = (etag, 300_000));
+        t.server
+            .change(|plan| (plan.etag, plan.breaks_after) = (etag, 300_000));
         t.get().expect(1);
         t.server.change(|plan| plan.breaks_after = usize::MAX);
         t.get().expect(0);
@@ -280,13 +302,17 @@ fn failures_say_what_to_do_and_leave_nothing() {
     assert!(t.names().is_empty());
 
     // Nobody listens on a port that was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     t.run_from(&format!("http://{free}"), &["--get", NAME])
         .expect_error(1, &["cannot be reached", "by hand", NAME]);
     assert!(t.names().is_empty());
 
     t.run(&["--get", "sift"]).expect_error(2, &["sift", NAME]);
-    t.run(&["--get", NAME, "--labels", "mnist"]).expect_error(2, &["--labels"]);
+    t.run(&["--get", NAME, "--labels", "mnist"])
+        .expect_error(2, &["--labels"]);
     for base in ["http://elsewhere.invalid/", "ftp://127.0.0.1:21/"] {
         t.run_from(base, &["--get", NAME])
             .expect_error(2, &["GARLIC_DATASETS_URL", "https://"]);
@@ -312,5 +338,6 @@ fn labels_must_have_the_checksum_of_their_publisher() {
     t.run(&["--labels", "mnist"])
         .expect_error(3, &["d53e105ee54ea40749a09fcbcd1e9432", "nothing was kept"]);
     assert!(t.names().is_empty());
-    t.run(&["--labels", "sift"]).expect_error(2, &["fashion-mnist"]);
+    t.run(&["--labels", "sift"])
+        .expect_error(2, &["fashion-mnist"]);
 }
