@@ -46,3 +46,8 @@ fn curve(steps: std::ops::Range<u32>) -> Vec<f32> {
         .flat_map(|i| (0..DIM).map(move |j| (i as f32 * 0.001 * (j + 1) as f32).sin()))
         .collect()
 }
+
+#[test]
+fn it_runs() {
+    main().unwrap();
+}

@@ -298,7 +298,10 @@ fn what_python_has_begun_goes_on() {
 fn failures_say_what_to_do_and_leave_nothing() {
     let t = Try::new();
     t.server.change(|plan| plan.status = "404 Not Found");
-    t.get().expect_error(1, &[NAME, "404", "by hand"]);
+    t.get().expect_error(
+        1,
+        &[NAME, "404", "by hand", &t.file("").display().to_string()],
+    );
     assert!(t.names().is_empty());
 
     // Nobody listens on a port that was free a moment ago.

@@ -1,4 +1,5 @@
-//! docs/quickstart.md: its shell blocks run, its Rust blocks are lines of the example that is compiled.
+//! docs/quickstart.md: its shell blocks run, its Rust blocks are lines of the example that is run as a test.
+//! docs/choosing.md: its defaults are those of the program.
 
 mod common;
 
@@ -44,6 +45,29 @@ fn rust_blocks_are_lines_of_the_example() {
         let at =
             found.unwrap_or_else(|| panic!("not in the example, or in another order:\n{block}"));
         from += at + wanted.len();
+    }
+}
+
+#[test]
+fn the_page_on_choosing_names_the_true_defaults() {
+    let page = read("docs/choosing.md");
+    let config = Lab::new().run(&["config"]).expect(0).stdout;
+    let default = |key: &str| {
+        let line = config.lines().find(|l| l.starts_with(&format!("{key} = ")));
+        line.map(|l| l.split(" = ").nth(1).unwrap().trim_matches('"').to_owned())
+    };
+    for key in [
+        "recall",
+        "metric",
+        "store",
+        "code_bits",
+        "cells",
+        "bin_size",
+        "seed",
+    ] {
+        let told = page.split(&format!("**{key}** (")).nth(1).expect(key);
+        let told = told.split([')', ':']).next().unwrap().trim_matches('`');
+        assert_eq!(default(key).as_deref(), Some(told), "{key}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Client {
                 path.display()
             ))
         })?;
-        let goes_on = goes_on(&response, url, part.done())?;
+        let goes_on = goes_on(&response, url, path, part.done())?;
         let begin = if goes_on { part.done() } else { 0 };
         let rest = header(&response, "content-length").and_then(|n| n.parse::<u64>().ok());
         let length = rest.map(|rest| begin + rest);
@@ -121,7 +121,7 @@ impl Client {
 }
 
 /// Whether an answer goes on after the `done` bytes that are there, or begins anew.
-fn goes_on(response: &Response<Body>, url: &str, done: u64) -> anyhow::Result<bool> {
+fn goes_on(response: &Response<Body>, url: &str, path: &Path, done: u64) -> anyhow::Result<bool> {
     let status = response.status();
     match status.as_u16() {
         200 => Ok(false),
@@ -135,7 +135,8 @@ fn goes_on(response: &Response<Body>, url: &str, done: u64) -> anyhow::Result<bo
             "{url}: the server sent another part than was asked for; try again later"
         ))),
         _ => Err(Fault::failed(format!(
-            "{url}: the server answers {status}; try again later, or put the file there by hand"
+            "{url}: the server answers {status}; try again later, or put the file at {} by hand",
+            path.display()
         ))),
     }
 }

@@ -45,13 +45,13 @@ pub(crate) fn get(
 ) -> anyhow::Result<Got> {
     let path = folder.join(&source.file);
     if path.exists() {
-        return check(path, meter);
+        return check(path, source.md5, meter);
     }
     fs::create_dir_all(folder).map_err(|e| local(folder, &e))?;
     let mut part = Part::open(&path)?;
     // Another process may have finished it between the question above and the lock that we have now.
     if path.exists() {
-        return check(path, meter);
+        return check(path, source.md5, meter);
     }
     if !part.begin(&source.url)? {
         let outcome = client.fetch(&source.url, &path, &mut part, meter);
@@ -80,21 +80,28 @@ pub(crate) fn get(
     })
 }
 
-/// A file that is there already must still have the checksum beside it.
-fn check(path: PathBuf, meter: &Meter) -> anyhow::Result<Got> {
+/// A file that is there already must have its publisher's checksum, and still have the one beside it.
+fn check(path: PathBuf, md5: Option<&str>, meter: &Meter) -> anyhow::Result<Got> {
     let sha256 = digest::<Sha256>(&path)?;
-    match fs::read_to_string(sidecar(&path)) {
-        Ok(text) if text.split_whitespace().next() == Some(&sha256) => {}
-        Ok(_) => {
-            return Err(Fault::input(format!(
-                "{}: does not have the checksum it came with; delete it to download it again",
-                path.display()
-            )));
-        }
-        Err(_) => meter.note(&format!(
+    let beside = fs::read_to_string(sidecar(&path)).ok();
+    let kept = beside
+        .as_ref()
+        .is_none_or(|text| text.split_whitespace().next() == Some(&sha256));
+    let known = match md5 {
+        Some(md5) => digest::<Md5>(&path)? == md5,
+        None => true,
+    };
+    if !(kept && known) {
+        return Err(Fault::input(format!(
+            "{}: does not have its checksum; delete it to download it again",
+            path.display()
+        )));
+    }
+    if beside.is_none() && md5.is_none() {
+        meter.note(&format!(
             "{} is there, without a checksum to compare it with",
             path.display()
-        )),
+        ));
     }
     let bytes = fs::metadata(&path).map_err(|e| local(&path, &e))?.len();
     Ok(Got {
@@ -144,4 +151,20 @@ fn local(path: &Path, error: &io::Error) -> anyhow::Error {
         "{}: {error}; check the data directory and the space that is left",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_known_by_the_checksum_of_their_publisher() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mnist-train-labels.gz");
+        fs::write(&path, b"abc").unwrap();
+        let check = |md5| check(path.clone(), Some(md5), &Meter::new(true));
+        assert_eq!(check("900150983cd24fb0d6963f7d28e17f72").unwrap().bytes, 3);
+        let error = check("d53e105ee54ea40749a09fcbcd1e9432").err().unwrap();
+        assert!(error.to_string().contains("delete it"), "{error}");
+    }
 }
