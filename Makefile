@@ -7,13 +7,14 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint audit unit scalar python bench kernels bench-live bench-paper soak clean
+.PHONY: help demo test lint audit unit scalar python docs bench kernels bench-live bench-paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
 	@echo "make test    lints, all tests, all of them once more on the scalar kernels, and the Python package"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
+	@echo "make docs    a small site of README and docs/ in target/docs-site"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
 	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
@@ -51,6 +52,10 @@ python:
 	$(PYENV)/bin/maturin build --release --out target/wheels
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
+
+# The site is made by a script of ours; python/tests/test_site.py checks its links.
+docs:
+	$(PYTHON) tools/docs target/docs-site
 
 # One set after the other; a set that is not there is told and left out.
 bench:

@@ -38,7 +38,8 @@ Examples:
 
 Data:
   .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked
-  up in the data directory: $GARLIC_DATA, else ~/.cache/garlic/datasets. `garlic datasets` lists it.
+  up in the data directory: $GARLIC_DATA, else ~/.cache/garlic/datasets. `garlic datasets` lists it
+  and downloads public sets into it.
 
 Exit codes:
     0   done

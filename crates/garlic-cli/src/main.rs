@@ -8,6 +8,7 @@
 
 mod args;
 mod commands;
+mod download;
 mod exit;
 mod filter;
 mod hits;
@@ -20,6 +21,7 @@ mod names;
 mod output;
 mod place;
 mod progress;
+mod sources;
 mod spectrum;
 mod system;
 mod table;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Fault;
+use crate::sources;
 
 /// Extensions of files that hold vectors; where a name fits several files, the first extension wins.
 const EXTENSIONS: [&str; 7] = ["hdf5", "h5", "npy", "fbin", "u8bin", "fvecs", "bvecs"];
@@ -36,7 +37,10 @@ fn data_in(name: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
         .filter_map(|path| path.file_stem()?.to_str())
         .find(|stem| stem.contains(&*typed) || typed.contains(*stem))
         .map_or_else(
-            || "`garlic datasets` lists what is there".to_owned(),
+            || match sources::NAMES.contains(&&*typed) {
+                true => format!("`garlic datasets --get {typed}` downloads it"),
+                false => "`garlic datasets` lists what is there".to_owned(),
+            },
             |stem| format!("did you mean `{stem}`?"),
         );
     Err(Fault::input(format!(
@@ -100,6 +104,11 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("no such file")
+        );
+        let public = find("gist-960-euclidean").unwrap_err().to_string();
+        assert!(
+            public.contains("datasets --get gist-960-euclidean"),
+            "{public}"
         );
         let path = dir.path().join("sift.fvecs");
         assert_eq!(data_in(&path, Path::new("nowhere")).unwrap(), path);

@@ -1,25 +1,39 @@
-//! `garlic datasets`: what is in the data directory.
+//! `garlic datasets`: what is in the data directory, and what can be had for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use garlic_data::{DatasetEntry, data_dir, list_datasets};
 use serde_json::{Value, json};
 
+use crate::download::{self, Client};
 use crate::metric;
 use crate::output;
+use crate::progress::Meter;
+use crate::sources::{self, Source};
 use crate::table::{self, Table};
 
-/// List the data sets in the data directory
+/// List the data sets in the data directory, or download one into it
 ///
 /// The directory is $GARLIC_DATA, else ~/.cache/garlic/datasets. Commands take the names of its files, without
 /// their extension, wherever they take a file of vectors.
+///
+/// An interrupted download goes on where it ended. The SHA-256 of a file is written beside it; a file that is there
+/// already is compared with that, not downloaded again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// List this directory instead
+    /// Download this set of ANN-Benchmarks
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(sources::NAMES))]
+    get: Option<String>,
+    /// Download the classes of the images of this set
+    #[arg(long, value_name = "NAME", conflicts_with = "get",
+        value_parser = PossibleValuesParser::new(sources::LABELLED))]
+    labels: Option<String>,
+    /// Use this directory instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Print one JSON object a line
+    /// Print one JSON object a line; no progress
     #[arg(long)]
     json: bool,
 }
@@ -27,11 +41,19 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic datasets
+  garlic datasets --get fashion-mnist-784-euclidean
+  garlic datasets --labels fashion-mnist
   GARLIC_DATA=/data/vectors garlic datasets --json";
 
-/// Lists.
+/// Lists, or downloads.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let dir = args.dir.clone().unwrap_or_else(data_dir);
+    if let Some(name) = &args.get {
+        return get(&dir, args.json, |base| vec![sources::set(name, base)]);
+    }
+    if let Some(name) = &args.labels {
+        return get(&dir, args.json, |base| sources::labels(name, base));
+    }
     // Nobody has to have a data directory; one that was named must be there.
     let entries = if args.dir.is_none() && !dir.exists() {
         Vec::new()
@@ -47,12 +69,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if entries.is_empty() {
         eprintln!(
-            "garlic: no data sets in {}; put ANN-Benchmarks .hdf5 files there or set GARLIC_DATA",
+            "garlic: no data sets in {}; `garlic datasets --get NAME` downloads one, or set GARLIC_DATA",
             dir.display()
         );
         return Ok(());
     }
     output::print(&readable(&entries))
+}
+
+/// Downloads what is not there yet and tells where all of it is.
+fn get(dir: &Path, json: bool, files: impl Fn(Option<&str>) -> Vec<Source>) -> anyhow::Result<()> {
+    let client = Client::new()?;
+    let mut meter = Meter::new(json);
+    for source in files(client.base()) {
+        let got = download::get(&client, &source, dir, &mut meter)?;
+        if json {
+            output::print_json(&json!({
+                "path": got.path,
+                "bytes": got.bytes,
+                "sha256": got.sha256,
+                "downloaded": got.new,
+            }))?;
+        } else {
+            output::print(&format!(
+                "{}: {}, {}\n",
+                got.path.display(),
+                table::bytes(got.bytes),
+                if got.new {
+                    "downloaded"
+                } else {
+                    "there already"
+                },
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 fn describe(entry: &DatasetEntry) -> Value {
