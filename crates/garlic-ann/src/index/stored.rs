@@ -177,7 +177,7 @@ impl Stored {
     }
 }
 
-/// Calls `each` with the number of every row and its distance; not a number counts as infinite.
+/// Calls `each` with the number of every row and its distance, which may not be a number in a damaged file.
 #[inline(always)]
 fn each_row<T>(
     data: &[T],
@@ -186,7 +186,7 @@ fn each_row<T>(
     mut each: impl FnMut(usize, f32),
 ) {
     for (at, row) in data.chunks_exact(dim).enumerate() {
-        each(at, distance(row).min(f32::INFINITY));
+        each(at, distance(row));
     }
 }
 
