@@ -164,7 +164,7 @@ pub(crate) struct Planned {
 }
 
 /// What visiting all cells costs, as a multiple of a search that visits the nearest.
-const WIDENED: f64 = 2.5;
+const WIDENED: f64 = 3.0;
 
 /// The plan for a search among some points only.
 ///
