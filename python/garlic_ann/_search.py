@@ -276,10 +276,16 @@ class Searchable:
         self._have().update(x, ids)
 
     def compact(self) -> None:
-        """Drops removed points and lays the others out as a build does. Answers stay what they are."""
+        """Drops removed points and lays the others out as a build does. Exact answers stay what they are."""
         handle = self._peek()
         if handle is not None:
             handle.compact()
+
+    def recalibrate(self) -> None:
+        """Measures again what recall targets take, for an index that has grown, and lays it out anew."""
+        handle = self._peek()
+        if handle is not None:
+            handle.recalibrate()
 
     def drift(self) -> dict[str, Any]:
         """How far the data have moved since the build; ``["rebuild"]`` says whether a new one would pay."""

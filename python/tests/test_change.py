@@ -87,3 +87,16 @@ def test_everything_removed(points):
     again = garlic.from_bytes(index.to_bytes())
     again.add(points[:5])
     assert again.search(points[2], k=1, exact=True)[0][0] == 0
+
+
+def test_an_index_that_has_grown_meets_its_targets_again():
+    x = np.random.default_rng(5).normal(size=(6000, 16)).astype(np.float32)
+    index = garlic.build(x[:2000], seed=1)
+    index.add(x[2000:])
+    index.recalibrate()
+    assert len(index) == 6000
+    queries = x[::40]
+    _, exact = index.search(queries, k=10, exact=True)
+    _, ids = index.search(queries, k=10, recall=0.9)
+    found = [len(set(a) & set(b)) / 10 for a, b in zip(exact, ids)]
+    assert np.mean(found) > 0.87

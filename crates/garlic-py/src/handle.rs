@@ -177,6 +177,10 @@ impl Handle {
         py.detach(|| self.live.remove(ids)).map_err(raise)
     }
 
+    fn recalibrate(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.live.recalibrate()).map_err(raise)
+    }
+
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.live.compact()).map_err(raise)
     }

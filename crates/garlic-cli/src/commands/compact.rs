@@ -16,12 +16,15 @@ use crate::writer;
 ///
 /// Writes a new checkpoint, after checking all of the old one, and begins an empty log; searches may go on meanwhile.
 /// It does not train: `garlic inspect` tells when a rebuild would pay. An index file is always compact: it is
-/// checked and left as it is.
+/// checked and left as it is, unless it is to be recalibrated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index directory
     index: PathBuf,
+    /// Measure again what recall targets take, for an index that has grown; of an index file as well
+    #[arg(long)]
+    recalibrate: bool,
     /// No summary
     #[arg(short, long)]
     quiet: bool,
@@ -33,6 +36,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   garlic compact live-index
+  garlic compact live-index --recalibrate
   garlic compact live-index --json";
 
 /// Compacts.
@@ -45,11 +49,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         place::verify_directory(&args.index)?;
         // A first Ctrl-C waits until the checkpoint is whole.
         let _watch = Watch::start();
-        live.compact()
-            .map_err(|e| writer::explain(&args.index, e))?;
+        let done = match args.recalibrate {
+            true => live.recalibrate(),
+            false => live.compact(),
+        };
+        done.map_err(|e| writer::explain(&args.index, e))?;
         Index::clone(&live.snapshot())
     } else {
-        place::load_sound(&args.index)?
+        let mut index = place::load_sound(&args.index)?;
+        if args.recalibrate {
+            index.recalibrate()?;
+            index.save(&args.index)?;
+        }
+        index
     };
     let seconds = start.elapsed().as_secs_f64();
     let after = place::bytes(&args.index);
