@@ -23,6 +23,13 @@ const WORTH: usize = 16;
 /// Recall of the search that gives the first upper bound.
 const FIRST_RECALL: f64 = 0.9;
 
+/// Whether a point at this squared distance may be among the best so far: equal ones are told apart by their
+/// identifiers, and one that is no number, of a damaged file, counts as infinitely far.
+#[inline]
+fn may_count(squared: f32, worst: f32) -> bool {
+    squared.partial_cmp(&worst) != Some(std::cmp::Ordering::Greater)
+}
+
 /// All vectors of an index built by the published method, in order.
 pub(super) fn read_all(
     index: &Index,
@@ -56,8 +63,8 @@ impl View<'_> {
             let ids = &self.index.ids;
             let mut worst = best.worst();
             self.index.vectors.distances(&query, |at, squared| {
-                if squared <= worst {
-                    best.offer(squared, ids[at], at as u32);
+                if may_count(squared, worst) {
+                    best.offer(squared.min(f32::INFINITY), ids[at], at as u32);
                     worst = best.worst();
                 }
             });
@@ -76,10 +83,9 @@ impl View<'_> {
                 Some(Gathered { vectors, points }) => {
                     let mut worst = best.worst();
                     vectors.distances(&query, |at, squared| {
-                        // Equal distances are told apart by their identifiers.
-                        if squared <= worst {
+                        if may_count(squared, worst) {
                             let (id, position) = points[at];
-                            best.offer(squared, id, position);
+                            best.offer(squared.min(f32::INFINITY), id, position);
                             worst = best.worst();
                         }
                     });
