@@ -392,3 +392,36 @@ fn a_large_batch_makes_no_more_cells_than_a_build() {
         "{cells}, not about {wanted}"
     );
 }
+
+/// Whole numbers are stored as bytes by default, until a vector comes that is none.
+#[test]
+fn bytes_become_floats_when_they_must() {
+    let mut index = start(&small("auto"));
+    assert_eq!(index.stored_as(), "u8");
+    let query = [104.0; DIM];
+    let before = index
+        .search(&query, &Search::new(9).exact(true))
+        .unwrap()
+        .hits;
+    index.remove(&[before[1].id]).unwrap();
+    let row = [104.25; DIM];
+    index.add(Rows::new(&row, DIM).unwrap(), &[7777]).unwrap();
+    assert_eq!((index.stored_as(), index.len()), ("f32", 600));
+    let after = index
+        .search(&query, &Search::new(9).exact(true))
+        .unwrap()
+        .hits;
+    let distance = garlic_simd::l2_squared(&query, &row).sqrt();
+    let mut expected: Vec<(f32, u64)> = before.iter().map(|h| (h.distance, h.id)).collect();
+    expected.remove(1);
+    expected.push((distance, 7777));
+    expected.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let found: Vec<(f32, u64)> = after.iter().map(|h| (h.distance, h.id)).collect();
+    assert_eq!(found[..8], expected[..8]);
+
+    let mut told = start(&small("u8"));
+    let error = told
+        .add(Rows::new(&row, DIM).unwrap(), &[7777])
+        .unwrap_err();
+    assert!(matches!(error, garlic_ann::Error::NotStorable { .. }));
+}

@@ -51,6 +51,26 @@ impl Stored {
         rows.into()
     }
 
+    /// The vectors of `dim` coordinates as 32-bit floats.
+    pub(crate) fn widen(&self, dim: usize) -> Self {
+        let rows = self.len(dim);
+        let mut row = Vec::new();
+        let values = (0..rows).flat_map(|at| {
+            self.read(dim, at, &mut row);
+            row.clone()
+        });
+        Self::F32(Buffer::collect(rows * dim, values))
+    }
+
+    /// Number of vectors of `dim` coordinates.
+    fn len(&self, dim: usize) -> usize {
+        match self {
+            Self::F32(data) => data.len() / dim,
+            Self::F16(data) => data.len() / dim,
+            Self::U8(data) => data.len() / dim,
+        }
+    }
+
     /// The type of the coordinates.
     pub(crate) fn element(&self) -> StoredType {
         match self {

@@ -16,9 +16,10 @@ use super::view::View;
 use super::{Changes, LiveCell, Numbering, Overlay};
 use crate::cancel::Cancel;
 use crate::cell::part::{Projected, Steps};
+use crate::config::Store;
 use crate::error::{Error, Result};
 use crate::index::build::{check_finite, check_vectors};
-use crate::index::stored::Stored;
+use crate::index::stored::{Stored, StoredType, is_byte};
 use crate::index::tempered::{check_type, outside};
 use crate::index::{Body, Fast, Index};
 use crate::metric::Embedded;
@@ -39,7 +40,8 @@ enum Spot {
 
 impl Index {
     /// Adds vectors under new identifiers. They join their cells with codes at once; a cell that grows too large
-    /// is split, one whose points have moved is fitted anew.
+    /// is split, one whose points have moved is fitted anew. An index that stores bytes because all vectors were
+    /// whole numbers stores 32-bit floats from the first vector on that is none.
     ///
     /// # Errors
     /// Vectors of another dimension or with values that cannot be indexed, identifiers that are there already,
@@ -49,6 +51,11 @@ impl Index {
         let embedded = self.check_change(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
+        }
+        if let Some(mut wider) = self.widened(embedded.rows())? {
+            wider.change(|index, body| index.insert(body, embedded.rows(), ids))?;
+            *self = wider;
+            return Ok(());
         }
         self.change(|index, body| index.insert(body, embedded.rows(), ids))
     }
@@ -75,10 +82,33 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
-        self.change(|index, body| {
+        let replace = |index: &mut Self, body: &Fast| {
             index.take_out(body, ids)?;
             index.insert(body, embedded.rows(), ids)
-        })
+        };
+        if let Some(mut wider) = self.widened(embedded.rows())? {
+            wider.change(replace)?;
+            *self = wider;
+            return Ok(());
+        }
+        self.change(replace)
+    }
+
+    /// The index with 32-bit vectors, when it chose to store bytes and these vectors are none; codes and distances
+    /// stay what they are.
+    fn widened(&self, vectors: Rows<'_>) -> Result<Option<Self>> {
+        if !self.may_widen() || vectors.data().iter().all(|v| is_byte(*v)) {
+            return Ok(None);
+        }
+        let mut wider = self.clone();
+        wider.compact()?;
+        wider.vectors = wider.vectors.widen(self.space.dim());
+        Ok(Some(wider))
+    }
+
+    /// Whether bytes are what the index chose, not what it was told to store.
+    fn may_widen(&self) -> bool {
+        self.vectors.element() == StoredType::U8 && self.config.store == Store::Auto
     }
 
     /// Whether there is a point of this identifier.
@@ -173,7 +203,9 @@ impl Index {
         self.workers.get()?.install(|| {
             check_finite(vectors)?;
             let embedded = self.embedding.added(vectors)?;
-            check_type(embedded.rows(), self.vectors.element())?;
+            if !self.may_widen() {
+                check_type(embedded.rows(), self.vectors.element())?;
+            }
             Ok(embedded)
         })
     }
