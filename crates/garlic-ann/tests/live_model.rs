@@ -21,6 +21,8 @@ struct World {
     /// Where new vectors come from: it wanders, so that cells split, empty and drift.
     centre: Vec<f32>,
     bytes: bool,
+    /// Exact answers that bounds gave, without a look at every vector.
+    proved: usize,
     folder: tempfile::TempDir,
 }
 
@@ -149,6 +151,7 @@ impl World {
             .unwrap();
         let hits: Vec<(u64, f32)> = answer.hits.iter().map(|h| (h.id, h.distance)).collect();
         assert_eq!(hits, expected, "step {step} k {k}");
+        self.proved += usize::from(answer.work.candidates < self.index.len() as u64);
         let rough = self.index.search(&query, &Search::new(k)).unwrap();
         let hits: Vec<(f32, u64)> = rough.hits.iter().map(|h| (h.distance, h.id)).collect();
         assert!(hits.is_sorted_by(|a, b| a.0 < b.0 || a.0 == b.0 && a.1 < b.1));
@@ -212,7 +215,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, operations: usize, config: Config, bytes: bool) {
+/// Returns how many exact answers bounds gave.
+fn run(seed: u64, operations: usize, config: Config, bytes: bool) -> usize {
     let mut world = World {
         rng: random_stream(seed, 77),
         model: Model::new(),
@@ -220,6 +224,7 @@ fn run(seed: u64, operations: usize, config: Config, bytes: bool) {
         next: 1000,
         centre: vec![120.0; DIM],
         bytes,
+        proved: 0,
         folder: tempfile::tempdir().unwrap(),
     };
     for id in world.index.ids() {
@@ -230,6 +235,7 @@ fn run(seed: u64, operations: usize, config: Config, bytes: bool) {
     }
     let drift = world.index.drift();
     assert!(drift.added > 0 && drift.removed > 0 && drift.built == 600);
+    world.proved
 }
 
 fn start(config: &Config) -> Index {
@@ -262,6 +268,21 @@ fn small(store: &str) -> Config {
 #[test]
 fn floats_answer_like_brute_force() {
     run(1, operations(), small("f32"), false);
+}
+
+/// Few large bins, so that bounding them costs little beside reading all vectors.
+#[test]
+fn bounds_answer_like_brute_force() {
+    let config = Config {
+        axes: 2,
+        bin_size: 48,
+        ..small("f32")
+    };
+    let proved = run(4, operations() / 2, config, false);
+    assert!(
+        proved > operations() / 50,
+        "{proved} exact answers by bounds"
+    );
 }
 
 #[test]
