@@ -91,7 +91,7 @@ impl Local {
             .collect();
         let norm = size(&x).powi(2) + outside;
         let scale = whole.sqrt() + size(model.mean(cell)) + size(&index.space.mean);
-        // Codes were computed before the vectors were rounded.
+        // Older programs computed codes before the vectors were rounded.
         let rounding = match index.vectors {
             Stored::F16(_) => HALF * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt(),
             Stored::F32(_) | Stored::U8(_) => 0.0,
