@@ -1,7 +1,7 @@
 //! What `build` and `inspect` tell about an index of tempered cells.
 
 use garlic_ann::Index;
-use garlic_ann::index::{Calibration, Fast};
+use garlic_ann::index::{Calibration, TemperedBody};
 use serde_json::{Map, Value, json};
 
 use crate::table::{self, Table};
@@ -10,7 +10,7 @@ use crate::table::{self, Table};
 const USUAL_K: usize = 10;
 
 /// The cells in figures, for JSON.
-pub(crate) fn describe(index: &Index, body: &Fast) -> Map<String, Value> {
+pub(crate) fn describe(index: &Index, body: &TemperedBody) -> Map<String, Value> {
     let (bytes, share) = beyond_vectors(index);
     let object = json!({
         "space_dim": body.model().dim(),
@@ -30,7 +30,7 @@ pub(crate) fn describe(index: &Index, body: &Fast) -> Map<String, Value> {
 }
 
 /// The cells in words.
-pub(crate) fn facts(index: &Index, body: &Fast) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(index: &Index, body: &TemperedBody) -> Vec<(&'static str, String)> {
     let (bytes, share) = beyond_vectors(index);
     let model = body.model();
     vec![

@@ -14,7 +14,7 @@ use garlic_linalg::{Matrix, Rows};
 use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
-use super::part::{Part, Projected, Scales, code_width};
+use super::part::{Part, Projected, Scales, Steps, code_width};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub(crate) const fn zero_code(bits: CodeBits) -> i32 {
 }
 
 /// Where a bin's points lie; as a file keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Bin {
     /// Position of the first point.
@@ -138,48 +138,13 @@ impl Learned {
                 Ok((scales, part, order))
             })
             .collect::<Result<_>>()?;
-        let bin_bytes = code_block_bytes(BIN_BITS, width);
-        let (mut bin_blocks, mut blocks) = (Vec::new(), Vec::new());
-        let (mut origins, mut bin_steps, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut cell_bins, mut bin_block_of) = (vec![0], vec![0]);
-        let (mut bins, mut bounds) = (Vec::new(), Vec::new());
+        let mut all = Assembly::new(bits, width);
         let mut order = Vec::with_capacity(points.len());
-        let mut block = 0;
         for (scales, part, rows) in parts {
-            let mut first = order.len() as u32;
-            for size in &part.sizes {
-                bins.push(Bin { first, block });
-                first += size;
-                block += size.div_ceil(CODE_LANES as u32);
-            }
             order.extend(rows);
-            origins.extend(scales.origin);
-            bin_steps.extend(scales.bin_steps);
-            steps.extend(scales.steps);
-            bin_blocks.extend(part.bin_blocks);
-            blocks.extend(part.blocks);
-            bounds.extend(part.bounds);
-            cell_bins.push(bins.len() as u32);
-            bin_block_of.push((bin_blocks.len() / bin_bytes) as u32);
+            all.push(&scales.origin, scales.steps(), part);
         }
-        bins.push(Bin {
-            first: order.len() as u32,
-            block,
-        });
-        let learned = Self {
-            bits,
-            width,
-            origins: origins.into(),
-            bin_steps: bin_steps.into(),
-            steps: steps.into(),
-            cell_bins: cell_bins.into(),
-            bin_blocks: bin_blocks.into(),
-            bin_block_of: bin_block_of.into(),
-            bins: bins.into(),
-            blocks: blocks.into(),
-            bounds: bounds.into(),
-            order: Order::default(),
-        };
+        let learned = all.finish();
         Ok((learned, order))
     }
 
@@ -193,5 +158,81 @@ impl Learned {
             .filter(|norm| norm.is_finite())
             .fold((0u64, 0.0), |(count, sum), norm| (count + 1, sum + norm));
         sum / count.max(1) as f64
+    }
+}
+
+/// Cells that are being put together, one after the other.
+pub(crate) struct Assembly {
+    bits: CodeBits,
+    width: usize,
+    origins: Vec<f32>,
+    bin_steps: Vec<f32>,
+    steps: Vec<f32>,
+    cell_bins: Vec<u32>,
+    bin_blocks: Vec<u8>,
+    bin_block_of: Vec<u32>,
+    bins: Vec<Bin>,
+    blocks: Vec<u8>,
+    bounds: Vec<Bounds>,
+}
+
+impl Assembly {
+    /// No cell yet.
+    pub(crate) fn new(bits: CodeBits, width: usize) -> Self {
+        Self {
+            bits,
+            width,
+            origins: Vec::new(),
+            bin_steps: Vec::new(),
+            steps: Vec::new(),
+            cell_bins: vec![0],
+            bin_blocks: Vec::new(),
+            bin_block_of: vec![0],
+            bins: vec![Bin { first: 0, block: 0 }],
+            blocks: Vec::new(),
+            bounds: Vec::new(),
+        }
+    }
+
+    /// Appends a cell.
+    pub(crate) fn push(&mut self, origin: &[f32], steps: Steps<'_>, part: Part) {
+        append_bins(&part.sizes, &mut self.bins);
+        self.origins.extend_from_slice(origin);
+        self.bin_steps.extend_from_slice(steps.bins);
+        self.steps.extend_from_slice(steps.points);
+        self.bin_blocks.extend(part.bin_blocks);
+        self.blocks.extend(part.blocks);
+        self.bounds.extend(part.bounds);
+        self.cell_bins.push(self.bounds.len() as u32);
+        let blocks = self.bin_blocks.len() / code_block_bytes(BIN_BITS, self.width);
+        self.bin_block_of.push(blocks as u32);
+    }
+
+    /// All of them.
+    pub(crate) fn finish(self) -> Learned {
+        Learned {
+            bits: self.bits,
+            width: self.width,
+            origins: self.origins.into(),
+            bin_steps: self.bin_steps.into(),
+            steps: self.steps.into(),
+            cell_bins: self.cell_bins.into(),
+            bin_blocks: self.bin_blocks.into(),
+            bin_block_of: self.bin_block_of.into(),
+            bins: self.bins.into(),
+            blocks: self.blocks.into(),
+            bounds: self.bounds.into(),
+            order: Order::default(),
+        }
+    }
+}
+
+/// Appends the ends of bins of these sizes to `bins`, whose last is where they begin.
+pub(crate) fn append_bins(sizes: &[u32], bins: &mut Vec<Bin>) {
+    let mut last = bins.last().copied().unwrap_or_default();
+    for size in sizes {
+        last.first += size;
+        last.block += size.div_ceil(CODE_LANES as u32);
+        bins.push(last);
     }
 }

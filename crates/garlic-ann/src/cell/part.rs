@@ -66,6 +66,7 @@ pub(crate) struct Cut {
 }
 
 /// Bins and codes of some points of a cell.
+#[derive(Default)]
 pub(crate) struct Part {
     /// The points in their stored order: bin after bin.
     pub(crate) order: Vec<u32>,
@@ -171,14 +172,11 @@ impl Projected {
     /// Bins, codes and bounds of the points.
     pub(crate) fn encode(&self, cut: &Cut, steps: Steps<'_>, width: usize, bits: CodeBits) -> Part {
         let bins = Lists::group(cut.centres.rows(), by_label(&cut.labels));
+        let sizes = (0..cut.centres.rows()).map(|b| bins.get(b).len() as u32);
         let mut part = Part {
             order: Vec::with_capacity(self.len()),
-            sizes: (0..cut.centres.rows())
-                .map(|b| bins.get(b).len() as u32)
-                .collect(),
-            bin_blocks: Vec::new(),
-            blocks: Vec::new(),
-            bounds: Vec::new(),
+            sizes: sizes.collect(),
+            ..Part::default()
         };
         let mut bin_norms = Vec::with_capacity(part.sizes.len());
         for (bin, centre) in cut.centres.as_rows().iter().enumerate() {

@@ -14,10 +14,10 @@ use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
 use super::tempered::calibration_queries;
-use super::{Body, Fast, Index, View};
+use super::{Body, Index, TemperedBody, View};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::search::{Best, FastScratch, Plan, Work};
+use crate::search::{Best, Plan, TemperedScratch, Work};
 use crate::train::streams;
 
 /// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
@@ -101,7 +101,7 @@ type Place = [usize; 4];
 /// The settings of one k in steps, each parameter on a scale of its own.
 struct Ladder<'a> {
     index: &'a Index,
-    body: &'a Fast,
+    body: &'a TemperedBody,
     queries: &'a [Query],
     /// Place of k in the queries' radii.
     at: usize,
@@ -129,7 +129,13 @@ struct Measured {
 }
 
 impl<'a> Ladder<'a> {
-    fn new(index: &'a Index, body: &'a Fast, queries: &'a [Query], at: usize, k: usize) -> Self {
+    fn new(
+        index: &'a Index,
+        body: &'a TemperedBody,
+        queries: &'a [Query],
+        at: usize,
+        k: usize,
+    ) -> Self {
         let scale = |first: usize, last: usize, grow: fn(usize) -> usize| {
             let mut scale = vec![first.min(last)];
             while scale[scale.len() - 1] < last {
@@ -277,7 +283,7 @@ struct Sums {
 }
 
 /// Runs one plan on some queries; `at` is the place of its k in the radii.
-fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) -> Sums {
+fn run(index: &Index, body: &TemperedBody, queries: &[Query], at: usize, plan: &Plan) -> Sums {
     let mut sums = Sums::default();
     // One more, for the query finds itself.
     let wider = Plan {
@@ -285,7 +291,7 @@ fn run(index: &Index, body: &Fast, queries: &[Query], at: usize, plan: &Plan) ->
         rerank: plan.rerank + 1,
         ..*plan
     };
-    let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+    let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
     let mut vector = Vec::new();
     for query in queries {
         index
@@ -393,7 +399,7 @@ impl View<'_> {
 
 /// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
 /// million points). Only ratios matter.
-fn price(index: &Index, body: &Fast, work: &Work) -> f64 {
+fn price(index: &Index, body: &TemperedBody, work: &Work) -> f64 {
     let vector = index.vectors.row_bytes(index.space.dim()) as f64;
     let code = body.learned.block_bytes() as f64 / CODE_LANES as f64;
     // Codes that no cache holds come at the speed of memory, here and there; a vector nearly always does.

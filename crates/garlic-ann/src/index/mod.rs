@@ -20,13 +20,14 @@ pub use overlay::{Drift, Ledger};
 pub use progress::{Progress, Stage};
 pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
-pub use tempered::Fast;
+pub use tempered::TemperedBody;
 pub(crate) use workers::Workers;
 
 use std::sync::{Arc, OnceLock};
 
 use crate::buffer::Buffer;
 use crate::config::Config;
+use crate::error::{Error, Result};
 use crate::metric::Embedding;
 use crate::search::ScratchPool;
 use crate::space::Space;
@@ -59,7 +60,7 @@ pub(crate) enum Body {
     /// Trained Gaussians with hyperspherical bins.
     Published(Arc<Published>),
     /// Tempered cells with learned bins and codes.
-    Tempered(Arc<Fast>),
+    Tempered(Arc<TemperedBody>),
 }
 
 /// Equal indexes have the same files.
@@ -133,6 +134,22 @@ impl Index {
         }
     }
 
+    /// The index as searches and changes of tempered cells see it; none for one built by the published method.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        match &self.body {
+            Body::Tempered(body) => Some(View::new(self, body)),
+            Body::Published(_) => None,
+        }
+    }
+
+    /// Fails for a mapped file that would answer with nothing.
+    pub(crate) fn check_order(&self) -> Result<()> {
+        match &self.body {
+            Body::Tempered(body) if !body.learned.in_order() => Err(Error::Damaged),
+            _ => Ok(()),
+        }
+    }
+
     /// Positions of the base's identifiers.
     pub(crate) fn lookup(&self) -> &Lookup {
         self.lookup.get_or_init(|| Lookup::new(&self.ids))
@@ -162,7 +179,7 @@ impl Index {
     }
 
     /// Cells, bins and calibration, if the index is made of tempered cells.
-    pub fn tempered(&self) -> Option<&Fast> {
+    pub fn tempered(&self) -> Option<&TemperedBody> {
         match &self.body {
             Body::Published(_) => None,
             Body::Tempered(body) => Some(body),

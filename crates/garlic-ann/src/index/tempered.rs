@@ -21,7 +21,7 @@ use crate::train::streams;
 ///
 /// Cheap to clone: all large arrays are shared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fast {
+pub struct TemperedBody {
     pub(crate) model: Tempered,
     pub(crate) learned: Learned,
     pub(crate) calibration: Calibration,
@@ -45,7 +45,7 @@ impl PartialEq for Derived {
     }
 }
 
-impl Fast {
+impl TemperedBody {
     pub(crate) fn new(
         space: &Space,
         model: Tempered,
@@ -264,7 +264,7 @@ pub(crate) fn build(
     config: &Config,
     cancel: &Cancel,
     done: &(dyn Fn(usize) + Sync),
-) -> Result<(Fast, Vec<u32>)> {
+) -> Result<(TemperedBody, Vec<u32>)> {
     let outside = outside(vectors, space, points);
     let (learned, order) = Learned::build(
         points,
@@ -279,7 +279,7 @@ pub(crate) fn build(
         done,
     )?;
     Ok((
-        Fast::new(space, model, learned, Calibration::default()),
+        TemperedBody::new(space, model, learned, Calibration::default()),
         order,
     ))
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use roaring::RoaringTreemap;
 
 use crate::index::stored::{Stored, StoredRows};
-use crate::index::{Body, Index, Lookup, OverlayStamp, View};
+use crate::index::{Index, Lookup, OverlayStamp, View};
 
 /// Points that a search may find, named by their identifiers. Cheap to copy; reuse one filter for many queries.
 #[derive(Clone)]
@@ -252,15 +252,5 @@ impl Allowed {
                 (bit < 64).then_some(at * 64 + bit)
             })
         })
-    }
-}
-
-impl Index {
-    /// The index as searches of tempered cells see it; none for one built by the published method.
-    pub(crate) fn view(&self) -> Option<View<'_>> {
-        match &self.body {
-            Body::Tempered(body) => Some(View::new(self, body)),
-            Body::Published(_) => None,
-        }
     }
 }

@@ -1,7 +1,5 @@
 //! A query's way: `route` to cells, order their bins and `scan` the points, answer.
 
-mod exact;
-mod fast;
 mod filter;
 mod grid;
 mod params;
@@ -9,9 +7,9 @@ mod range;
 mod route;
 mod scan;
 mod searcher;
+mod tempered;
 mod work;
 
-pub(crate) use fast::FastScratch;
 pub(crate) use filter::Allowed;
 pub use filter::Filter;
 pub(crate) use params::Plan;
@@ -21,4 +19,5 @@ pub(crate) use route::Router;
 pub(crate) use scan::Best;
 pub(crate) use searcher::ScratchPool;
 pub use searcher::Searcher;
+pub(crate) use tempered::TemperedScratch;
 pub use work::Work;

@@ -4,14 +4,17 @@ use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 use rayon::prelude::*;
 
-use super::fast::{AHEAD, FastScratch};
 use super::filter::{Allowed, Filter};
 use super::params::{Answer, Hit};
+use super::scan::Best;
 use super::searcher::Scratch;
+use super::tempered::{AHEAD, TemperedScratch};
 use super::work::Work;
 use crate::error::{Error, Result};
 use crate::index::{Index, View, thread_pool};
 
+/// Neighbours whose setting tells how far estimates can be trusted.
+const LIKE_K: usize = 10;
 /// Share of the points in bins that cannot be skipped above which all vectors are read in order.
 const MOST: f64 = 0.6;
 
@@ -186,7 +189,7 @@ impl View<'_> {
         work: &mut Work,
     ) -> Vec<Found> {
         let Scratch {
-            fast: scratch,
+            tempered: scratch,
             best,
             ..
         } = scratch;
@@ -204,7 +207,7 @@ impl View<'_> {
                     && self.within(query, squared, MOST, scratch, work)
             }
         };
-        let FastScratch {
+        let TemperedScratch {
             found: list, bytes, ..
         } = scratch;
         if !listed {
@@ -227,5 +230,40 @@ impl View<'_> {
         }
         work.candidates += list.len() as u64;
         found
+    }
+
+    /// Leaves points that are likely within a squared distance in `scratch`: those that their codes put there, and
+    /// as many more as estimates are wrong by in a search of this recall.
+    ///
+    /// A search for neighbours tells how far beyond a distance the estimates of such points reach: as far as those of
+    /// its candidates. A radius smaller than the distance of neighbours is searched like theirs.
+    fn likely_within(
+        &self,
+        query: &[f32],
+        squared: f32,
+        recall: f64,
+        scratch: &mut TemperedScratch,
+        best: &mut Best,
+    ) -> Work {
+        let plan = self.body.calibration.plan(LIKE_K, recall, self.cells());
+        let mut work = self.search(query, &plan, scratch, best);
+        let candidates = scratch.found.iter().map(|f| f.estimate);
+        let farthest = candidates.fold(best.worst(), f32::max);
+        // Infinite when there are fewer neighbours than were asked for, and no number when all distances are 0.
+        let beyond = (farthest / best.worst()).max(1.0);
+        let limit = (squared.max(best.worst()) * beyond).max(farthest).next_up();
+        let outside = self.rotate(query, scratch);
+        self.nearest_cells(self.cells(), scratch);
+        let cells = scratch.cells.len();
+        self.start(scratch);
+        for number in 0..cells {
+            self.view(number, outside, limit * plan.slack, scratch);
+        }
+        let mut more = Work::default();
+        self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);
+        more.bins_ordered += self.bins() as u64;
+        self.count(cells, &mut more);
+        work += more;
+        work
     }
 }

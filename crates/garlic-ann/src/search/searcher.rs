@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-use super::exact::read_all;
-use super::fast::FastScratch;
 use super::filter::Allowed;
 use super::params::{Answer, Plan, Planned, Search};
 use super::route::RouteScratch;
 use super::scan::{Best, Seen};
+use super::tempered::{TemperedScratch, read_all};
 use super::work::Work;
 use crate::cell::bins::BinScratch;
 use crate::error::{Error, Result};
@@ -32,7 +31,7 @@ pub(crate) struct Scratch {
     pub(super) bins: BinScratch,
     pub(super) seen: Seen,
     pub(super) best: Best,
-    pub(super) fast: FastScratch,
+    pub(super) tempered: TemperedScratch,
 }
 
 /// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
@@ -148,8 +147,8 @@ impl Index {
         match self.view() {
             // With a filter every query may visit another number of cells.
             Some(view) if !plan.exact && allowed.is_none() && plan.slack.is_finite() => {
-                let Scratch { fast, best, .. } = scratch;
-                view.search_many(queries, plan, fast, best, answers);
+                let Scratch { tempered, best, .. } = scratch;
+                view.search_many(queries, plan, tempered, best, answers);
             }
             _ => {
                 for (query, answer) in queries.iter().zip(answers) {
@@ -176,7 +175,7 @@ impl Index {
                 Ok(scratch.cells.clone())
             }
             Body::Tempered(body) => {
-                Ok(View::new(self, body).route(query, count, &mut scratch.fast))
+                Ok(View::new(self, body).route(query, count, &mut scratch.tempered))
             }
         }
     }
@@ -201,14 +200,6 @@ impl Index {
         work.rotation_madds += self.space.apply_madds();
         body.router
             .route(&body.model, mapped, count, route, work, cells);
-    }
-
-    /// Fails for a mapped file that would answer with nothing.
-    pub(crate) fn check_order(&self) -> Result<()> {
-        match &self.body {
-            Body::Tempered(body) if !body.learned.in_order() => Err(Error::Damaged),
-            _ => Ok(()),
-        }
     }
 
     pub(super) fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
@@ -240,7 +231,7 @@ impl Index {
         let allowed = allowed.as_deref();
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
-        let Scratch { fast, best, .. } = &mut *scratch;
+        let Scratch { tempered, best, .. } = &mut *scratch;
         let exact = plan.exact || plan.all;
         let mut work = match &self.body {
             Body::Published(_) if plan.exact => read_all(self, inside, plan.k, allowed, best),
@@ -248,11 +239,11 @@ impl Index {
             Body::Tempered(body) => {
                 let view = View::new(self, body).with(allowed);
                 if plan.exact {
-                    view.search_exactly(inside, plan.k, fast, best)
+                    view.search_exactly(inside, plan.k, tempered, best)
                 } else if plan.all {
                     view.brute_force(inside, plan.k, best)
                 } else {
-                    view.search(inside, plan, fast, best)
+                    view.search(inside, plan, tempered, best)
                 }
             }
         };

@@ -9,7 +9,7 @@ use super::decode::Element;
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use crate::cell::learned::{BIN_BITS, Learned};
-use crate::index::{Calibration, Fast, Index};
+use crate::index::{Calibration, Index, TemperedBody};
 use crate::model::Tempered;
 use crate::space::Space;
 
@@ -32,7 +32,7 @@ pub(super) fn reach(dim: usize) -> f32 {
 }
 
 /// Checks all of an index whose body is `body`, in memory.
-pub(super) fn check(index: &Index, body: &Fast) -> Result<(), Fault> {
+pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
     check_element(Element::of(&index.vectors), index.space.dim() as u64)?;
     check_calibration(&body.calibration)?;
     check_space(&index.space)?;

@@ -17,12 +17,12 @@ use super::source::Source;
 use super::write::Aligned;
 use crate::buffer::Buffer;
 use crate::cell::learned::{Bin, Bounds, Learned, Order};
-use crate::index::{Calibration, Fast};
+use crate::index::{Calibration, TemperedBody};
 use crate::model::Tempered;
 use crate::space::Space;
 
 /// Writes one section of the body; sections of other bodies are empty.
-pub(super) fn write(body: &Fast, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(body: &TemperedBody, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
     let out = Aligned::new(out);
     match kind {
         Kind::Cells => write_cells(&body.model, out),
@@ -73,7 +73,7 @@ pub(super) fn read<R: Source>(
     meta: &Meta,
     space: &Space,
     calibration: Calibration,
-) -> Result<Fast, Fault> {
+) -> Result<TemperedBody, Fault> {
     let checked = !reader.stays();
     let model = reader.large_section(Kind::Cells, |section| read_cells(section, meta))?;
     sound::check_cell_shapes(&model, space)?;
@@ -94,7 +94,7 @@ pub(super) fn read<R: Source>(
     if checked {
         sound::check_codes(&learned)?;
     }
-    Ok(Fast::new(space, model, learned, calibration))
+    Ok(TemperedBody::new(space, model, learned, calibration))
 }
 
 fn read_cells<R: Source>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Tempered, Fault> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use garlic_ann::config::Covariance;
-use garlic_ann::index::{Fast, Memory, Published};
+use garlic_ann::index::{Memory, Published, TemperedBody};
 use garlic_ann::{Config, Index};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -139,13 +139,13 @@ fn occupied(body: &Published) -> Option<Range> {
 }
 
 /// How many of its axes a cell fills: the participation ratio of the variances along them.
-fn effective_axes(body: &Fast) -> Option<Range> {
+fn effective_axes(body: &TemperedBody) -> Option<Range> {
     let model = body.model();
     Range::of((0..model.len()).map(|cell| spectrum::participation(model.variances(cell))))
 }
 
 /// Share of a cell's variance that lies along its axes.
-fn variance_kept(body: &Fast) -> Option<Range> {
+fn variance_kept(body: &TemperedBody) -> Option<Range> {
     let model = body.model();
     Range::of((0..model.len()).map(|cell| {
         let variances = model.variances(cell);

@@ -9,7 +9,7 @@ pub use html::{Figure, Report, Table};
 pub use tables::{budget_table, results_tables, shape_table};
 
 use garlic_ann::Index;
-use garlic_ann::index::{Fast, Published};
+use garlic_ann::index::{Published, TemperedBody};
 use garlic_linalg::Rows;
 
 use crate::evaluate::Row;
@@ -68,7 +68,7 @@ fn index_facts(index: &Index) -> Vec<(String, String)> {
     facts
 }
 
-fn tempered_facts(index: &Index, body: &Fast) -> Vec<(String, String)> {
+fn tempered_facts(index: &Index, body: &TemperedBody) -> Vec<(String, String)> {
     vec![
         (
             "Cells".into(),

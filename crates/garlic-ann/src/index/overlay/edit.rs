@@ -15,13 +15,13 @@ use super::tail::Tail;
 use super::view::View;
 use super::{Changes, LiveCell, Numbering, Overlay};
 use crate::cancel::Cancel;
-use crate::cell::part::{Projected, Steps};
+use crate::cell::part::Projected;
 use crate::config::Store;
 use crate::error::{Error, Result};
 use crate::index::build::{check_finite, check_vectors};
 use crate::index::stored::{Stored, StoredType, is_byte};
 use crate::index::tempered::{check_type, outside};
-use crate::index::{Body, Fast, Index};
+use crate::index::{Body, Index, TemperedBody};
 use crate::metric::Embedded;
 use crate::model::{Cells, FAR, Lists, by_label};
 use crate::train::tempered::SHORTLIST;
@@ -82,7 +82,7 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
-        let replace = |index: &mut Self, body: &Fast| {
+        let replace = |index: &mut Self, body: &TemperedBody| {
             index.take_out(body, ids)?;
             index.insert(body, embedded.rows(), ids)
         };
@@ -123,7 +123,7 @@ impl Index {
         let changed = |cell: usize| self.overlay.changes().map(|c| &c.cells[cell]);
         let (vectors, at) = match self.spot(id)? {
             Spot::Base { position } => (&self.vectors, position),
-            Spot::Run { cell, at } => (&changed(cell)?.run.as_ref()?.data.vectors, at),
+            Spot::Run { cell, at } => (&changed(cell)?.run.as_ref()?.data.coded.vectors, at),
             Spot::Tail { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
         };
         vectors.read(dim, at, &mut vector);
@@ -166,7 +166,7 @@ impl Index {
                 return Some(Spot::Tail { cell, at });
             }
             if let Some(run) = &state.run
-                && let Some(at) = find(&run.data.ids, &run.dead)
+                && let Some(at) = find(&run.data.coded.ids, &run.dead)
             {
                 return Some(Spot::Run { cell, at });
             }
@@ -211,7 +211,10 @@ impl Index {
     }
 
     /// Runs a change on the pool; on an error the overlay stays what it was.
-    fn change(&mut self, edit: impl FnOnce(&mut Self, &Fast) -> Result<()> + Send) -> Result<()> {
+    fn change(
+        &mut self,
+        edit: impl FnOnce(&mut Self, &TemperedBody) -> Result<()> + Send,
+    ) -> Result<()> {
         let Body::Tempered(body) = &self.body else {
             return Err(Error::Unchanging);
         };
@@ -226,7 +229,7 @@ impl Index {
     }
 
     /// Adds checked vectors under checked identifiers.
-    fn insert(&mut self, body: &Fast, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+    fn insert(&mut self, body: &TemperedBody, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -275,7 +278,7 @@ impl Index {
     }
 
     /// Removes points; identifiers that are unknown, or named before, are passed over.
-    fn take_out(&mut self, body: &Fast, ids: &[u64]) -> Result<usize> {
+    fn take_out(&mut self, body: &TemperedBody, ids: &[u64]) -> Result<usize> {
         let mut changes = self.changes(body);
         let (mut gone, mut touched) = (HashSet::new(), Vec::new());
         for id in ids {
@@ -340,7 +343,7 @@ impl Index {
     }
 
     /// The changes so far, to be changed further.
-    fn changes(&self, body: &Fast) -> Changes {
+    fn changes(&self, body: &TemperedBody) -> Changes {
         match self.overlay.changes() {
             Some(changes) => changes.clone(),
             None => Changes::none(self, body),
@@ -348,7 +351,12 @@ impl Index {
     }
 
     /// Puts cells in the places of those they replace, numbers everything and makes it so.
-    fn commit(&mut self, body: &Fast, mut changes: Changes, replaced: Vec<Replaced>) -> Result<()> {
+    fn commit(
+        &mut self,
+        body: &TemperedBody,
+        mut changes: Changes,
+        replaced: Vec<Replaced>,
+    ) -> Result<()> {
         let dim = body.model.dim();
         let mut homes = Vec::new();
         for Replaced {
@@ -371,7 +379,7 @@ impl Index {
                     _ => changes.free_slot(dim),
                 };
                 if moved {
-                    let ids = state.run.iter().flat_map(|run| &run.data.ids);
+                    let ids = state.run.iter().flat_map(|run| &run.data.coded.ids);
                     homes.extend(ids.map(|id| (*id, number as u32)));
                 }
                 let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
@@ -447,17 +455,13 @@ fn join(view: &View<'_>, cell: usize, joining: Members, total: usize) -> Result<
         view.mean(cell),
         frame.axes,
     );
-    let steps = Steps {
-        bins: frame.bin_steps,
-        points: frame.steps,
-    };
     let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
     let tail = Tail::new(
         state.tail.as_ref(),
         joining,
         &projected,
         view.centres(cell).0,
-        steps,
+        frame.code_steps(),
         code_shape(view),
         view.index.space.dim(),
     )?;
@@ -491,7 +495,7 @@ pub(crate) fn check_ids(ids: &[u64]) -> Result<()> {
 
 impl Changes {
     /// No change yet.
-    fn none(index: &Index, body: &Fast) -> Self {
+    fn none(index: &Index, body: &TemperedBody) -> Self {
         let cells = (0..body.model.len())
             .map(|cell| {
                 Arc::new(LiveCell {

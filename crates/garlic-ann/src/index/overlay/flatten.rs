@@ -5,22 +5,12 @@ use rayon::prelude::*;
 
 use super::PAGE;
 use super::view::View;
-use crate::cell::learned::{Bin, Bounds, Learned};
-use crate::cell::part::{copy_lane, fit_norm};
+use crate::cell::learned::Assembly;
+use crate::cell::part::{Part, copy_lane, fit_norm};
 use crate::error::Result;
 use crate::index::stored::StoredRows;
-use crate::index::{Body, Fast, Index};
+use crate::index::{Body, Index, TemperedBody};
 use crate::model::Tempered;
-
-/// One cell, laid out.
-struct Laid {
-    bin_blocks: Vec<u8>,
-    blocks: Vec<u8>,
-    sizes: Vec<u32>,
-    bounds: Vec<Bounds>,
-    /// Positions of its points in the old index.
-    points: Vec<u32>,
-}
 
 impl Index {
     /// Drops removed points and lays out the others as a build does: the same cells, bins and codes. Exact answers stay
@@ -53,58 +43,24 @@ impl Index {
         if cells.is_empty() {
             cells.extend((0..view.cells()).find(|cell| view.mean(*cell)[0] < crate::model::FAR));
         }
-        let laid: Vec<Laid> = cells.par_iter().map(|cell| lay_out(view, *cell)).collect();
-        let learned = &old.learned;
+        let parts: Vec<Part> = cells.par_iter().map(|cell| lay_out(view, *cell)).collect();
+        let mut learned = Assembly::new(old.learned.bits, old.learned.width);
         let (mut means, mut axes) = (Vec::new(), Vec::new());
         let (mut variances, mut residual) = (Vec::new(), Vec::new());
-        let (mut origins, mut bin_steps, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut cell_bins, mut bin_block_of) = (vec![0], vec![0]);
-        let (mut bin_blocks, mut blocks) = (Vec::new(), Vec::new());
-        let (mut bins, mut bounds) = (Vec::new(), Vec::new());
         let mut vectors = StoredRows::new(self.vectors.element());
         let mut ids = Vec::with_capacity(self.len());
-        let (mut first, mut block) = (0, 0);
-        for (cell, laid) in cells.into_iter().zip(laid) {
+        for (cell, part) in cells.into_iter().zip(parts) {
             let frame = view.frame(cell);
             means.extend_from_slice(view.mean(cell));
             axes.extend_from_slice(frame.axes);
             variances.extend_from_slice(frame.variances);
             residual.push(frame.residual);
-            origins.extend_from_slice(frame.origin);
-            bin_steps.extend_from_slice(frame.bin_steps);
-            steps.extend_from_slice(frame.steps);
-            for size in &laid.sizes {
-                bins.push(Bin { first, block });
-                first += size;
-                block += size.div_ceil(CODE_LANES as u32);
+            for point in part.order.iter().filter_map(|p| view.point(*p)) {
+                point.push_to(&mut vectors, dim);
+                ids.push(point.id);
             }
-            bin_blocks.extend(laid.bin_blocks);
-            blocks.extend(laid.blocks);
-            bounds.extend(laid.bounds);
-            cell_bins.push(bins.len() as u32);
-            bin_block_of.push((bin_blocks.len() / learned.bin_block_bytes()) as u32);
-            for position in laid.points {
-                if let Some(point) = view.point(position) {
-                    point.push_to(&mut vectors, dim);
-                    ids.push(point.id);
-                }
-            }
+            learned.push(frame.origin, frame.code_steps(), part);
         }
-        bins.push(Bin { first, block });
-        let learned = Learned {
-            bits: learned.bits,
-            width: learned.width,
-            origins: origins.into(),
-            bin_steps: bin_steps.into(),
-            steps: steps.into(),
-            cell_bins: cell_bins.into(),
-            bin_blocks: bin_blocks.into(),
-            bin_block_of: bin_block_of.into(),
-            bins: bins.into(),
-            blocks: blocks.into(),
-            bounds: bounds.into(),
-            order: Default::default(),
-        };
         let model = Tempered {
             anisotropy: old.model.anisotropy,
             dim: old.model.dim,
@@ -114,7 +70,12 @@ impl Index {
             variances: variances.into(),
             residual: residual.into(),
         };
-        let body = Fast::new(&self.space, model, learned, old.calibration.clone());
+        let body = TemperedBody::new(
+            &self.space,
+            model,
+            learned.finish(),
+            old.calibration.clone(),
+        );
         let flat = Index::new(
             self.config.clone(),
             self.embedding,
@@ -131,26 +92,16 @@ impl Index {
     }
 }
 
-/// The bins of a cell that have points left.
-fn lay_out(view: &View<'_>, cell: usize) -> Laid {
+/// The bins of a cell that have points left; its order is that of their positions in the old index.
+fn lay_out(view: &View<'_>, cell: usize) -> Part {
     let learned = &view.body.learned;
     let (bytes, bin_bytes) = (learned.block_bytes(), learned.bin_block_bytes());
-    let mut laid = Laid {
-        bin_blocks: Vec::new(),
-        blocks: Vec::new(),
-        sizes: Vec::new(),
-        bounds: Vec::new(),
-        points: Vec::new(),
-    };
+    let mut laid = Part::default();
     let (first, count, bin_codes): (u32, usize, &[u8]) = match view.run(cell) {
         Some((run, first)) => (first, run.bin_count(), &run.bin_blocks),
         None => {
             let bins = view.base_bins(cell);
-            let codes = match bins.is_empty() {
-                true => &[],
-                false => learned.bin_codes(cell),
-            };
-            (bins.start as u32, bins.len(), codes)
+            (bins.start as u32, bins.len(), learned.bin_codes(cell))
         }
     };
     let (centres, _) = view.centres(cell);
@@ -168,7 +119,7 @@ fn lay_out(view: &View<'_>, cell: usize) -> Laid {
                 let position = points.first + lane as u32;
                 if view.is_alive(position) {
                     copy_lane(points.codes, lane, bytes, size, &mut laid.blocks);
-                    laid.points.push(position);
+                    laid.order.push(position);
                     size += 1;
                     let so_far = bounds.unwrap_or(their_bounds);
                     bounds = Some(so_far.and(&their_bounds));

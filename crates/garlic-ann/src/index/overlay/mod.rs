@@ -8,6 +8,7 @@
 //! All of it is shared between copies of an index until one of them changes: a copy is a snapshot.
 
 mod bits;
+mod coded;
 mod drift;
 mod edit;
 mod flatten;
@@ -55,7 +56,7 @@ impl Overlay {
         let cells = changes.cells.iter();
         let points = cells.clone().map(|cell| {
             let run = cell.run.as_ref().map_or(0, Run::bytes);
-            run + cell.tail.as_ref().map_or(0, Tail::bytes)
+            run + cell.tail.as_ref().map_or(0, |tail| tail.data.bytes())
         });
         let shapes = cells.filter_map(|cell| cell.shape.as_ref());
         let shapes: usize = shapes.map(|shape| size_of_val(shape.axes.as_slice())).sum();

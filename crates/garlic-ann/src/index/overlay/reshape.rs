@@ -79,8 +79,8 @@ pub(super) fn gather(view: &View<'_>, cell: usize, more: Option<&Members>) -> Re
     let state = view.live_cell(cell);
     if let Some(run) = &state.run {
         for at in (0..run.len()).filter(|at| !run.dead.get(*at)) {
-            rows.push(&run.data.vectors, dim, at);
-            ids.push(run.data.ids[at]);
+            rows.push(&run.data.coded.vectors, dim, at);
+            ids.push(run.data.coded.ids[at]);
         }
     }
     if let Some(tail) = &state.tail {

@@ -3,40 +3,26 @@
 //! A point goes to the bin whose centre is nearest, as in a build, so that a search that finds the bin worth scanning
 //! finds the point.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use garlic_linalg::{Matrix, nearest_centres};
 use garlic_simd::{CODE_LANES, code_block_bytes};
 
 use super::bits::Bits;
+use super::coded::Coded;
 use super::reshape::Members;
 use super::run::CodeShape;
-use crate::buffer::Buffer;
 use crate::cell::learned::{Bin, Bounds};
 use crate::cell::part::{Projected, Steps, copy_lane, encode_lane, lane_block};
 use crate::error::Result;
-use crate::index::stored::{Stored, StoredRows};
+use crate::index::stored::StoredRows;
 
-/// Points that have joined a cell; a copy shares them.
+/// Points that have joined a cell, in the order of the bins that they lie behind; a copy shares them.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail {
-    pub(crate) data: Arc<TailData>,
+    pub(crate) data: Arc<Coded>,
     /// Points that have been removed.
     pub(crate) dead: Bits,
-}
-
-/// Codes and vectors of a tail, in the order of the bins that the points lie behind.
-#[derive(Debug)]
-pub(crate) struct TailData {
-    /// For every bin of the cell where its points lie here, counted from the tail's first; one more than bins.
-    bins: Vec<Bin>,
-    blocks: Buffer<u8>,
-    /// What can be skipped, by the centre of the bin; of bins with points here.
-    bounds: Vec<Bounds>,
-    pub(crate) vectors: Stored,
-    pub(crate) ids: Vec<u64>,
-    block_bytes: usize,
 }
 
 impl Tail {
@@ -105,7 +91,7 @@ impl Tail {
             first: ids.len() as u32,
             block: (blocks.len() / bytes) as u32,
         });
-        let data = TailData {
+        let data = Coded {
             bins,
             blocks: blocks.into(),
             bounds,
@@ -114,44 +100,13 @@ impl Tail {
             block_bytes: bytes,
         };
         Ok(Self {
-            dead: Bits::new(data.ids.len()),
+            dead: Bits::new(data.len()),
             data: Arc::new(data),
         })
     }
 
     /// Points, removed ones included.
     pub(crate) fn len(&self) -> usize {
-        self.data.ids.len()
-    }
-
-    /// Bytes in memory.
-    pub(crate) fn bytes(&self) -> u64 {
-        let data = &*self.data;
-        data.vectors.bytes()
-            + (data.blocks.len()
-                + size_of_val(&*data.bins)
-                + size_of_val(&*data.bounds)
-                + size_of_val(&*data.ids)) as u64
-    }
-}
-
-impl TailData {
-    /// Numbers of the points behind a bin.
-    #[inline]
-    pub(crate) fn points(&self, bin: usize) -> Range<usize> {
-        self.bins[bin].first as usize..self.bins[bin + 1].first as usize
-    }
-
-    /// Codes of the points behind a bin.
-    #[inline]
-    pub(crate) fn codes(&self, bin: usize) -> &[u8] {
-        let bytes = self.block_bytes;
-        &self.blocks
-            [self.bins[bin].block as usize * bytes..self.bins[bin + 1].block as usize * bytes]
-    }
-
-    /// What the points behind a bin can be skipped by.
-    pub(crate) fn bounds(&self, bin: usize) -> &Bounds {
-        &self.bounds[bin]
+        self.data.len()
     }
 }

@@ -5,19 +5,21 @@ use std::ops::Range;
 
 use garlic_simd::{CodeBits, CodeQuery, Estimate};
 
+use super::coded::Coded;
 use super::run::RunData;
-use super::tail::TailData;
+
 use super::{Changes, LiveCell, PAGE, Shape, first_position};
 use crate::cell::learned::Bounds;
+use crate::cell::part::Steps;
 use crate::index::stored::{Prepared, Stored, StoredRows};
-use crate::index::{Fast, Index};
+use crate::index::{Index, TemperedBody};
 use crate::search::Allowed;
 
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) index: &'a Index,
-    pub(crate) body: &'a Fast,
+    pub(crate) body: &'a TemperedBody,
     changes: Option<&'a Changes>,
     allowed: Option<&'a Allowed>,
 }
@@ -31,6 +33,16 @@ pub(crate) struct CellFrame<'a> {
     pub(crate) origin: &'a [f32],
     pub(crate) bin_steps: &'a [f32],
     pub(crate) steps: &'a [f32],
+}
+
+impl<'a> CellFrame<'a> {
+    /// The steps of both kinds of codes.
+    pub(crate) fn code_steps(&self) -> Steps<'a> {
+        Steps {
+            bins: self.bin_steps,
+            points: self.steps,
+        }
+    }
 }
 
 /// A bin: its codes, and the positions of its points.
@@ -89,7 +101,7 @@ impl PointView<'_> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(index: &'a Index, body: &'a Fast) -> Self {
+    pub(crate) fn new(index: &'a Index, body: &'a TemperedBody) -> Self {
         Self {
             index,
             body,
@@ -233,7 +245,7 @@ impl<'a> View<'a> {
 
     /// The points that have joined a cell, and the position of the first.
     #[inline]
-    pub(crate) fn tail(&self, cell: usize) -> Option<(&'a TailData, u32)> {
+    pub(crate) fn tail(&self, cell: usize) -> Option<(&'a Coded, u32)> {
         let changes = self.changes?;
         let tail = changes.cells[cell].tail.as_ref()?;
         Some((&tail.data, changes.numbering.cells[cell].tail))
@@ -316,13 +328,13 @@ impl<'a> View<'a> {
         let Some((run, cell, at)) = self.run_of(at) else {
             return BinView::default();
         };
-        let points = run.points(at);
+        let points = run.coded.points(at);
         let first = self.changes.map_or(0, |c| c.numbering.cells[cell].run);
         BinView {
             cell: cell as u32,
             first: first + points.start as u32,
             len: points.len(),
-            codes: run.codes(at),
+            codes: run.coded.codes(at),
         }
     }
 
@@ -332,7 +344,7 @@ impl<'a> View<'a> {
         match self.body.learned.bounds.get(at) {
             Some(bounds) => *bounds,
             None => match self.run_of(at) {
-                Some((run, _, at)) => run.bounds[at],
+                Some((run, _, at)) => run.coded.bounds[at],
                 None => Bounds::default(),
             },
         }
@@ -357,7 +369,7 @@ impl<'a> View<'a> {
             len: points.len(),
             codes: tail.codes(at),
         };
-        Some((joined, tail.bounds(at)))
+        Some((joined, &tail.bounds[at]))
     }
 
     /// The cell of a position behind those of the base, whether it is in the tail, and the point's number there.
@@ -385,16 +397,11 @@ impl<'a> View<'a> {
             });
         }
         let (cell, in_tail, at) = self.spot(at)?;
-        let (vectors, ids) = match in_tail {
-            true => {
-                let tail = &cell.tail.as_ref()?.data;
-                (&tail.vectors, &tail.ids)
-            }
-            false => {
-                let run = &cell.run.as_ref()?.data;
-                (&run.vectors, &run.ids)
-            }
+        let coded = match in_tail {
+            true => &cell.tail.as_ref()?.data,
+            false => &cell.run.as_ref()?.data.coded,
         };
+        let (vectors, ids) = (&coded.vectors, &coded.ids);
         let id = *ids.get(at)?;
         Some(PointView { vectors, at, id })
     }

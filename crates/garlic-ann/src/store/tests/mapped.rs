@@ -6,11 +6,11 @@ use garlic_simd::CODE_LANES;
 
 use super::*;
 use crate::cell::learned::{Bin, Learned};
-use crate::index::Fast;
+use crate::index::TemperedBody;
 use crate::{Error, Search};
 
 /// Writes an index that `save` would refuse, and maps it.
-fn open_changed(path: &Path, change: impl FnOnce(&mut Fast)) -> Index {
+fn open_changed(path: &Path, change: impl FnOnce(&mut TemperedBody)) -> Index {
     let mut index = tempered_sample(60, 8, Store::F32, 9);
     match &mut index.body {
         Body::Tempered(body) => change(std::sync::Arc::make_mut(body)),

@@ -5,11 +5,11 @@ use garlic_simd::{CODE_LANES, f32_to_f16};
 use super::super::sound;
 use super::*;
 use crate::Search;
-use crate::index::Fast;
+use crate::index::TemperedBody;
 
 const STORES: [Store; 3] = [Store::F32, Store::F16, Store::U8];
 
-fn fast(index: &mut Index) -> &mut Fast {
+fn fast(index: &mut Index) -> &mut TemperedBody {
     match &mut index.body {
         Body::Tempered(body) => Arc::make_mut(body),
         Body::Published(_) => panic!("not a tempered body"),

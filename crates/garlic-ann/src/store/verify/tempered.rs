@@ -4,7 +4,7 @@ use garlic_simd::{CODE_LANES, CodeBits};
 
 use super::{Fault, Kind, check_axes, every, inconsistent, vector};
 use crate::cell::learned::{BIN_BITS, Bounds, zero_code};
-use crate::index::{Fast, Index, Stored};
+use crate::index::{Index, Stored, TemperedBody};
 
 /// How far coordinates and squared distances may be from those that the vectors give, relative to their size:
 /// sums are grouped differently, and distances are differences of larger numbers.
@@ -15,7 +15,7 @@ const HALF: f64 = 1.0 / 2048.0;
 const HALF_STEP: f64 = 1.0 / (1 << 24) as f64;
 
 /// Checks the axes of all cells, and codes, norms and bounds of a sample of the points.
-pub(super) fn check(index: &Index, body: &Fast) -> Result<(), Fault> {
+pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
     let (model, learned) = (&body.model, &body.learned);
     for cell in 0..model.len() {
         let axes = model.axes(cell);
@@ -70,7 +70,7 @@ struct Local {
 type Wrong = (Kind, String);
 
 impl Local {
-    fn of(index: &Index, body: &Fast, bin: usize, position: usize) -> Self {
+    fn of(index: &Index, body: &TemperedBody, bin: usize, position: usize) -> Self {
         let model = &body.model;
         let cell = body.bin_cell()[bin] as usize;
         let vector = vector(index, position);
@@ -108,7 +108,7 @@ impl Local {
         }
     }
 
-    fn check(&self, body: &Fast, bin: usize, lane: usize) -> Result<(), Wrong> {
+    fn check(&self, body: &TemperedBody, bin: usize, lane: usize) -> Result<(), Wrong> {
         let learned = &body.learned;
         let width = learned.width;
         let code = Code::read(

@@ -9,12 +9,11 @@
 
 use garlic_simd::CodeQuery;
 
-use super::fast::{AHEAD, FastScratch, probe};
-use super::filter::{Allowed, Gathered};
-use super::scan::Best;
-use super::work::Work;
+use super::bins::probe;
+use super::{AHEAD, Best, TemperedScratch, Work};
 use crate::cell::learned::{ROUNDING, zero_code};
 use crate::index::{Index, View};
+use crate::search::filter::{Allowed, Gathered};
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order.
 const MOST: f64 = 0.6;
@@ -31,7 +30,7 @@ fn may_count(squared: f32, worst: f32) -> bool {
 }
 
 /// All vectors of an index built by the published method, in order.
-pub(super) fn read_all(
+pub(in crate::search) fn read_all(
     index: &Index,
     query: &[f32],
     k: usize,
@@ -54,7 +53,7 @@ pub(super) fn read_all(
 
 impl View<'_> {
     /// All vectors that count, in order.
-    pub(super) fn brute_force(&self, query: &[f32], k: usize, best: &mut Best) -> Work {
+    pub(in crate::search) fn brute_force(&self, query: &[f32], k: usize, best: &mut Best) -> Work {
         let mut bytes = Vec::new();
         let query = self.index.vectors.prepare(query, &mut bytes);
         best.start(k);
@@ -101,11 +100,11 @@ impl View<'_> {
     }
 
     /// The true `k` nearest neighbours of a query, into `best`.
-    pub(super) fn search_exactly(
+    pub(in crate::search) fn search_exactly(
         &self,
         query: &[f32],
         k: usize,
-        scratch: &mut FastScratch,
+        scratch: &mut TemperedScratch,
         best: &mut Best,
     ) -> Work {
         let points = self.counted();
@@ -120,7 +119,7 @@ impl View<'_> {
     }
 
     /// Whether distances of this many points cost far more than bounding all bins does.
-    pub(super) fn worth_bounding(&self, points: usize) -> bool {
+    pub(in crate::search) fn worth_bounding(&self, points: usize) -> bool {
         let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
         let dim = self.index.space.dim();
         let bounding = dim * wide + (self.cells() * wide + self.bins()) * rank;
@@ -133,7 +132,7 @@ impl View<'_> {
         query: &[f32],
         k: usize,
         most: f64,
-        scratch: &mut FastScratch,
+        scratch: &mut TemperedScratch,
         best: &mut Best,
         work: &mut Work,
     ) -> bool {
@@ -143,7 +142,7 @@ impl View<'_> {
         if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {
             return false;
         }
-        let FastScratch { found, bytes, .. } = scratch;
+        let TemperedScratch { found, bytes, .. } = scratch;
         let prepared = self.index.vectors.prepare(query, bytes);
         best.start(k);
         for (i, f) in found.iter().enumerate() {
@@ -162,12 +161,12 @@ impl View<'_> {
 
     /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
     /// when the bins that may have such points hold more than the share `most` of all.
-    pub(super) fn within(
+    pub(in crate::search) fn within(
         &self,
         query: &[f32],
         radius: f32,
         most: f64,
-        scratch: &mut FastScratch,
+        scratch: &mut TemperedScratch,
         work: &mut Work,
     ) -> bool {
         let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
@@ -341,7 +340,7 @@ mod tests {
             };
             let index = Index::builder().config(config).build(rows).unwrap();
             let view = View::new(&index, index.tempered().unwrap());
-            let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+            let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
             let (mut codes, mut candidates) = (0, 0);
             for case in 0..60 {
                 let mut query = rows.row(case * 23).to_vec();
@@ -369,7 +368,7 @@ mod tests {
     /// Brute force and bounds give the same hits; returns the share of the points whose codes were scanned.
     fn agree(index: &Index, queries: &[Vec<f32>], what: &str) -> f64 {
         let view = View::new(index, index.tempered().unwrap());
-        let (mut scratch, mut best) = (FastScratch::default(), Best::default());
+        let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
         let mut codes = 0;
         for (case, query) in queries.iter().enumerate() {
             for k in [1, 7] {

@@ -1,0 +1,49 @@
+//! Points of one cell outside the base, in the order of its bins, with their codes: what runs and tails are made of.
+
+use std::ops::Range;
+
+use crate::buffer::Buffer;
+use crate::cell::learned::{Bin, Bounds};
+use crate::index::stored::Stored;
+
+/// Codes and vectors in the order of a cell's bins: nothing here ever changes.
+#[derive(Debug)]
+pub(crate) struct Coded {
+    /// Where the bins' points lie, counted from the first here; one more than there are bins.
+    pub(super) bins: Vec<Bin>,
+    pub(super) blocks: Buffer<u8>,
+    pub(super) block_bytes: usize,
+    /// What the points of each bin can be skipped by; means nothing where there are none.
+    pub(crate) bounds: Vec<Bounds>,
+    pub(crate) vectors: Stored,
+    pub(crate) ids: Vec<u64>,
+}
+
+impl Coded {
+    /// Number of points, removed ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Numbers of a bin's points.
+    #[inline]
+    pub(crate) fn points(&self, bin: usize) -> Range<usize> {
+        self.bins[bin].first as usize..self.bins[bin + 1].first as usize
+    }
+
+    /// Codes of a bin's points.
+    #[inline]
+    pub(crate) fn codes(&self, bin: usize) -> &[u8] {
+        let block = |bin: usize| self.bins[bin].block as usize * self.block_bytes;
+        &self.blocks[block(bin)..block(bin + 1)]
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.vectors.bytes()
+            + (self.blocks.len()
+                + size_of_val(&*self.bins)
+                + size_of_val(&*self.bounds)
+                + size_of_val(&*self.ids)) as u64
+    }
+}

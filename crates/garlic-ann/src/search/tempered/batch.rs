@@ -1,0 +1,88 @@
+//! Many queries together: rotation and projections are shared, the rest is that of a single one.
+
+use garlic_linalg::Rows;
+
+use super::{Best, Plan, TemperedScratch, Work};
+use crate::index::View;
+use crate::model::Lists;
+use crate::search::params::Answer;
+
+impl View<'_> {
+    /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
+    /// them together, cell by cell. The answers are those of [`View::search`].
+    pub(crate) fn search_many(
+        &self,
+        asked: Rows<'_>,
+        plan: &Plan,
+        scratch: &mut TemperedScratch,
+        best: &mut Best,
+        answers: &mut [Answer],
+    ) {
+        let embedded = self.index.embedding.queries(asked);
+        let queries = embedded.rows();
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
+        let rank = self.body.model.rank();
+        let mut centred = Vec::with_capacity(count * dim);
+        for query in queries.iter() {
+            centred.extend(query.iter().zip(&self.index.space.mean).map(|(x, m)| x - m));
+        }
+        let mut rotated = vec![0.0; count * wide];
+        garlic_simd::dots_many(&self.body.rotation, &centred, dim, &mut rotated);
+        let outside: Vec<f32> = centred
+            .chunks_exact(dim)
+            .zip(rotated.chunks_exact(wide))
+            .map(|(c, q)| (garlic_simd::dot(c, c) - garlic_simd::dot(q, q)).max(0.0))
+            .collect();
+        drop(centred);
+
+        // Every query visits as many cells: all, or as many as have points that count.
+        let mut probes = plan.probes.min(self.cells());
+        let mut cells = Vec::with_capacity(count * probes);
+        for query in rotated.chunks_exact(wide) {
+            scratch.query.clear();
+            scratch.query.extend_from_slice(query);
+            self.nearest_cells(probes, scratch);
+            cells.extend_from_slice(&scratch.cells);
+            probes = scratch.cells.len();
+        }
+        let visits = Lists::group(self.cells(), cells.iter().zip(0..).map(|(c, v)| (c.at, v)));
+        let mut projected = vec![0.0; cells.len() * rank];
+        let (mut inputs, mut products) = (Vec::new(), Vec::new());
+        for cell in 0..self.cells() {
+            let visits = visits.get(cell);
+            if visits.is_empty() {
+                continue;
+            }
+            inputs.clear();
+            for visit in visits {
+                let query = *visit as usize / probes;
+                inputs.extend_from_slice(&rotated[query * wide..][..wide]);
+            }
+            products.resize(visits.len() * rank, 0.0);
+            garlic_simd::dots_many(self.axes(cell), &inputs, wide, &mut products);
+            for (visit, products) in visits.iter().zip(products.chunks_exact_mut(rank)) {
+                self.centre(cell, products);
+                projected[*visit as usize * rank..][..rank].copy_from_slice(products);
+            }
+        }
+        for (i, (query, answer)) in queries.iter().zip(answers).enumerate() {
+            let mut work = Work::default();
+            scratch.cells.clear();
+            scratch
+                .cells
+                .extend_from_slice(&cells[i * probes..][..probes]);
+            scratch.projected.clear();
+            scratch
+                .projected
+                .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
+            self.candidates(outside[i], plan, scratch, &mut work);
+            self.rerank(query, plan, scratch, best, &mut work);
+            self.count(probes, &mut work);
+            *answer = Answer {
+                hits: self.index.report(asked.row(i), best, plan.wanted),
+                work,
+                exact: false,
+            };
+        }
+    }
+}

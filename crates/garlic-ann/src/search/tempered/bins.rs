@@ -1,0 +1,273 @@
+//! Bins in the order of their estimated distances, and the codes of their points.
+
+use garlic_simd::{CodeQuery, Estimate};
+
+use super::{AHEAD, Plan, TemperedScratch, Work, shrink};
+use crate::cell::learned::{BIN_BITS, zero_code};
+use crate::index::{BinView, View};
+
+/// Steps of the rough order of bins and candidates.
+const STEPS: usize = 64;
+
+/// What turns a sum of products of codes into an estimate.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Probe {
+    pub(super) scale: f32,
+    pub(super) offset: f32,
+}
+
+/// The weights of a query at `y` in a frame, and what they are worth. `base` is its squared distance from the
+/// frame's origin.
+pub(super) fn probe(y: &[f32], steps: &[f32], zero: i32, base: f32, weights: &mut [i8]) -> Probe {
+    let (unit, sum) = garlic_simd::code_weights(y, steps, &mut weights[..y.len()]);
+    weights[y.len()..].fill(0);
+    let scale = -2.0 * unit;
+    Probe {
+        scale,
+        offset: base - scale * (zero * sum) as f32,
+    }
+}
+
+/// Orders `list` from near to far, roughly: by the step of the range that an estimate falls into.
+///
+/// What follows wants the near ones first and has no use for more than that.
+fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
+    if list.len() <= STEPS / 2 {
+        list.sort_unstable_by_key(Estimate::key);
+        return;
+    }
+    let (low, high) = list.iter().fold((f32::INFINITY, 0.0f32), |(low, high), e| {
+        (low.min(e.estimate), high.max(e.estimate))
+    });
+    let factor = (STEPS - 1) as f32 / (high - low).max(f32::MIN_POSITIVE);
+    let step = |e: &Estimate| ((e.estimate - low) * factor) as usize & (STEPS - 1);
+    let mut starts = [0u32; STEPS + 1];
+    for e in list.iter() {
+        starts[step(e) + 1] += 1;
+    }
+    for i in 0..STEPS {
+        starts[i + 1] += starts[i];
+    }
+    spare.clear();
+    spare.extend_from_slice(list);
+    for e in spare.iter() {
+        let at = &mut starts[step(e)];
+        list[*at as usize] = *e;
+        *at += 1;
+    }
+}
+
+impl View<'_> {
+    /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
+    pub(in crate::search) fn view(
+        &self,
+        number: usize,
+        outside: f32,
+        limit: f32,
+        scratch: &mut TemperedScratch,
+    ) {
+        let learned = &self.body.learned;
+        let (rank, width) = (self.body.model.rank(), learned.width);
+        let base = self.project(number, outside, scratch);
+        let at = scratch.cells[number].at as usize;
+        scratch.probe_of[at] = number as u32;
+        let weights = &mut scratch.weights[number * width..][..width];
+        let steps = &self.steps(at)[..rank];
+        let points = probe(&scratch.y, steps, zero_code(learned.bits), base, weights);
+        scratch.probes.push(points);
+        let (bins, weights) = if learned.bits == BIN_BITS {
+            (points, &*weights)
+        } else {
+            let steps = &self.bin_steps(at)[..rank];
+            let weights = &mut scratch.bin_weights;
+            let bins = probe(&scratch.y, steps, zero_code(BIN_BITS), base, weights);
+            (bins, &weights[..])
+        };
+        let query = CodeQuery {
+            weights,
+            scale: bins.scale,
+            offset: bins.offset,
+        };
+        match self.run(at) {
+            Some((run, first)) => {
+                let (codes, found) = (&*run.bin_blocks, &mut scratch.bins);
+                garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, found);
+            }
+            None => learned.scan_bins(at, &query, limit, &mut scratch.bins),
+        }
+    }
+
+    /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
+    /// new limit, the worst of the `keep` best candidates so far.
+    pub(in crate::search) fn scan(
+        &self,
+        keep: usize,
+        slack: f32,
+        mut limit: f32,
+        scratch: &mut TemperedScratch,
+        work: &mut Work,
+    ) -> f32 {
+        let learned = &self.body.learned;
+        let (width, all) = (learned.width, self.admits_all());
+        let TemperedScratch {
+            bins,
+            found,
+            probes,
+            probe_of,
+            weights,
+            ..
+        } = scratch;
+        // Bins are looked up once, when their codes are asked from memory.
+        let look_up = |number: usize| match bins.get(number) {
+            None => Default::default(),
+            Some(bin) => {
+                let found = self.bin(bin.at);
+                garlic_simd::prefetch(found.codes);
+                let joined = match all {
+                    true => None,
+                    false => self.joined(found.cell, bin.at).map(|(joined, _)| joined),
+                };
+                if let Some(joined) = &joined {
+                    garlic_simd::prefetch(joined.codes);
+                }
+                (found, joined)
+            }
+        };
+        let mut ahead: [(BinView<'_>, Option<BinView<'_>>); AHEAD] = std::array::from_fn(look_up);
+        for (i, bin) in bins.iter().enumerate() {
+            if bin.estimate > limit * slack {
+                break;
+            }
+            let (bin, joined) = std::mem::replace(&mut ahead[i % AHEAD], look_up(i + AHEAD));
+            let number = probe_of[bin.cell as usize] as usize;
+            let query = CodeQuery {
+                weights: &weights[number * width..][..width],
+                scale: probes[number].scale,
+                offset: probes[number].offset,
+            };
+            let before = found.len();
+            bin.scan(learned.bits, &query, limit, found);
+            work.codes += bin.len as u64;
+            if !all {
+                if let Some(joined) = joined {
+                    joined.scan(learned.bits, &query, limit, found);
+                    work.codes += joined.len as u64;
+                }
+                self.keep_admitted(before, found);
+            }
+            if found.len() >= keep.saturating_mul(2) {
+                limit = shrink(found, keep);
+            }
+        }
+        limit
+    }
+
+    /// Makes room for the cells in `scratch`.
+    pub(in crate::search) fn start(&self, scratch: &mut TemperedScratch) {
+        let width = self.body.learned.width;
+        scratch.probe_of.resize(self.cells(), 0);
+        scratch.probes.clear();
+        scratch.weights.resize(scratch.cells.len() * width, 0);
+        scratch.bin_weights.resize(width, 0);
+        scratch.bins.clear();
+        scratch.found.clear();
+    }
+
+    /// Leaves the candidates in `scratch`, roughly nearest first; the cells are there already.
+    ///
+    /// The nearest cells are looked at first: their best bins give a limit, which lets only few bins of all
+    /// other cells through.
+    pub(super) fn candidates(
+        &self,
+        outside: f32,
+        plan: &Plan,
+        scratch: &mut TemperedScratch,
+        work: &mut Work,
+    ) {
+        let cells = scratch.cells.len();
+        let bins: usize = scratch
+            .cells
+            .iter()
+            .map(|c| self.bins_in(c.at as usize))
+            .sum();
+        let budget = ((bins as f64 * plan.bins).ceil() as usize).clamp(1, bins.max(1));
+        let keep = plan.rerank.max(plan.k);
+        self.start(scratch);
+        let first = cells.div_ceil(4);
+        let mut limit = f32::INFINITY;
+        if plan.slack.is_finite() {
+            for number in 0..first {
+                self.view(number, outside, f32::INFINITY, scratch);
+            }
+            // Bins that hold about three times the candidates wanted.
+            let some = (keep.saturating_mul(3) / self.mean_bin())
+                .saturating_add(2)
+                .min(budget);
+            let mut later = std::mem::take(&mut scratch.later);
+            later.clear();
+            if scratch.bins.len() > some {
+                scratch
+                    .bins
+                    .select_nth_unstable_by_key(some - 1, Estimate::key);
+                later.extend_from_slice(&scratch.bins[some..]);
+                scratch.bins.truncate(some);
+            }
+            let scanned = scratch.bins.len();
+            arrange(&mut scratch.bins, &mut scratch.spare);
+            limit = self.scan(keep, plan.slack, limit, scratch, work);
+            if scratch.found.len() > keep {
+                limit = shrink(&mut scratch.found, keep);
+            }
+            let reach = limit * plan.slack;
+            scratch.bins.clear();
+            scratch
+                .bins
+                .extend(later.iter().filter(|b| b.estimate < reach));
+            scratch.later = later;
+            for number in first..cells {
+                self.view(number, outside, reach, scratch);
+            }
+            let left = budget.saturating_sub(scanned);
+            if left == 0 {
+                scratch.bins.clear();
+            } else if scratch.bins.len() > left {
+                shrink(&mut scratch.bins, left);
+            }
+        } else {
+            let mut reach = f32::INFINITY;
+            for number in 0..cells {
+                self.view(number, outside, reach, scratch);
+                if scratch.bins.len() >= 2 * budget {
+                    reach = shrink(&mut scratch.bins, budget);
+                }
+            }
+            if scratch.bins.len() > budget {
+                shrink(&mut scratch.bins, budget);
+            }
+        }
+        arrange(&mut scratch.bins, &mut scratch.spare);
+        self.scan(keep, plan.slack, limit, scratch, work);
+        if scratch.found.len() > keep {
+            shrink(&mut scratch.found, keep);
+        }
+        arrange(&mut scratch.found, &mut scratch.spare);
+        work.bins_ordered += bins as u64;
+    }
+
+    /// Points of a bin, on average.
+    fn mean_bin(&self) -> usize {
+        (self.index.len() / self.bins().max(1)).max(1)
+    }
+
+    /// Drops points that do not count from the end of `found`.
+    pub(super) fn keep_admitted(&self, from: usize, found: &mut Vec<Estimate>) {
+        let mut kept = from;
+        for i in from..found.len() {
+            if self.admits(found[i].at) {
+                found[kept] = found[i];
+                kept += 1;
+            }
+        }
+        found.truncate(kept);
+    }
+}

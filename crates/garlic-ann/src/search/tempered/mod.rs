@@ -1,0 +1,103 @@
+//! A query's way through the default preset: `route` (rotate, choose cells, project), `bins` (order them, scan their
+//! codes), `rerank` (exact distances). `batch` shares the first of these among queries, `exact` proves its answers.
+
+mod batch;
+mod bins;
+mod exact;
+mod rerank;
+mod route;
+
+pub(super) use exact::read_all;
+
+use garlic_simd::Estimate;
+
+use super::params::Plan;
+use super::scan::Best;
+use super::work::Work;
+use crate::index::View;
+use bins::Probe;
+
+/// Bins and vectors that are asked from memory ahead of their use.
+pub(super) const AHEAD: usize = 8;
+
+/// Buffers of one query at a time.
+#[derive(Default)]
+pub(crate) struct TemperedScratch {
+    centred: Vec<f32>,
+    query: Vec<f32>,
+    /// Squared distance of the query from the mean of the space.
+    pub(super) whole: f32,
+    distances: Vec<f32>,
+    pub(super) cells: Vec<Estimate>,
+    pub(super) y: Vec<f32>,
+    /// Coordinates in the frames of all probed cells, where they are known already.
+    projected: Vec<f32>,
+    bin_weights: Vec<i8>,
+    /// Weights of all probed cells, `width` each.
+    weights: Vec<i8>,
+    probes: Vec<Probe>,
+    /// Number of the probe of a cell; only those of this query are looked at.
+    probe_of: Vec<u32>,
+    bins: Vec<Estimate>,
+    /// Bins of the first cells that were not among the first to be scanned.
+    later: Vec<Estimate>,
+    pub(super) found: Vec<Estimate>,
+    spare: Vec<Estimate>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
+fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
+    list.select_nth_unstable_by_key(keep - 1, Estimate::key);
+    list.truncate(keep);
+    list[keep - 1].estimate
+}
+
+impl View<'_> {
+    /// Answers one query into `best`.
+    pub(crate) fn search(
+        &self,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut TemperedScratch,
+        best: &mut Best,
+    ) -> Work {
+        let mut work = Work::default();
+        let outside = self.rotate(query, scratch);
+        // With bins that are left out by their estimates the choice of cells matters little, and the plain
+        // distance is cheaper; a fixed number of cells should be the best ones.
+        let projected = if plan.slack.is_finite() {
+            self.nearest_cells(plan.probes, scratch);
+            if plan.widens && self.is_sparse(scratch) {
+                if plan.all_if_sparse {
+                    work = self.brute_force(query, plan.k, best);
+                    self.count(0, &mut work);
+                    return work;
+                }
+                self.nearest_cells(usize::MAX, scratch);
+            }
+            scratch.cells.len()
+        } else {
+            self.best_cells(plan.probes, scratch)
+        };
+        self.candidates(outside, plan, scratch, &mut work);
+        self.rerank(query, plan, scratch, best, &mut work);
+        self.count(projected, &mut work);
+        work
+    }
+
+    /// Counts the multiply-adds of a query that probed `probed` cells.
+    pub(in crate::search) fn count(&self, probed: usize, work: &mut Work) {
+        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
+        let dim = self.index.space.dim();
+        let cells = self.cells();
+        work.rotation_madds = (dim * (wide + 1) + wide) as u64;
+        work.routing_madds = (cells * wide) as u64;
+        work.cells_scored = cells as u64;
+        work.cells_projected = probed as u64;
+        work.projection_madds = (probed * rank * wide) as u64;
+        work.ordering_madds = work.bins_ordered * rank as u64;
+        work.code_madds = work.codes * rank as u64;
+        work.exact_madds = work.candidates * dim as u64;
+    }
+}

@@ -1,0 +1,148 @@
+//! The first steps of a query: rotate it, choose cells, project it into their frames.
+
+use garlic_simd::Estimate;
+
+use super::{TemperedScratch, shrink};
+use crate::index::View;
+
+/// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
+const SPARSE: f64 = 0.9;
+
+impl View<'_> {
+    /// The `count` cells nearest to a query, nearest first.
+    pub(crate) fn route(
+        &self,
+        query: &[f32],
+        count: usize,
+        scratch: &mut TemperedScratch,
+    ) -> Vec<u32> {
+        self.rotate(query, scratch);
+        self.best_cells(count, scratch);
+        scratch.cells.iter().map(|c| c.at).collect()
+    }
+
+    /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
+    pub(in crate::search) fn rotate(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
+        let mean = &self.index.space.mean;
+        scratch.projected.clear();
+        scratch.centred.clear();
+        scratch
+            .centred
+            .extend(query.iter().zip(mean).map(|(x, m)| x - m));
+        scratch.query.resize(self.body.model.dim(), 0.0);
+        garlic_simd::dots(&self.body.rotation, &scratch.centred, &mut scratch.query);
+        let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
+        scratch.whole = whole;
+        (whole - garlic_simd::dot(&scratch.query, &scratch.query)).max(0.0)
+    }
+
+    /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
+    /// points that count.
+    pub(in crate::search) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
+        let cells = self.cells();
+        scratch.distances.resize(cells, 0.0);
+        garlic_simd::l2_squared_rows(self.means(), &scratch.query, &mut scratch.distances);
+        let numbered = scratch.distances.iter().zip(0..);
+        let numbered = numbered.map(|(d, at)| Estimate { estimate: *d, at });
+        scratch.cells.clear();
+        if self.admits_all() {
+            scratch.cells.extend(numbered);
+        } else {
+            scratch
+                .cells
+                .extend(numbered.filter(|e| self.counted_in(e.at as usize) > 0));
+        }
+        if count < scratch.cells.len() {
+            shrink(&mut scratch.cells, count);
+        }
+        scratch.cells.sort_unstable_by_key(Estimate::key);
+    }
+
+    /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the coordinates
+    /// in their frames; returns how many cells were projected into for that.
+    ///
+    /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
+    pub(in crate::search) fn best_cells(
+        &self,
+        count: usize,
+        scratch: &mut TemperedScratch,
+    ) -> usize {
+        let shortlist = 2 * count.min(self.cells()) + 8;
+        self.nearest_cells(shortlist, scratch);
+        let shortlist = scratch.cells.len();
+        if count >= shortlist || self.body.model.anisotropy == 0.0 {
+            scratch.cells.truncate(count);
+            return scratch.cells.len();
+        }
+        let rank = self.body.model.rank();
+        let mut scored = Vec::with_capacity(shortlist);
+        let mut coordinates = Vec::with_capacity(shortlist * rank);
+        for number in 0..shortlist {
+            let cell = scratch.cells[number];
+            self.project(number, 0.0, scratch);
+            let score = (cell.estimate - self.relief(cell.at as usize, &scratch.y)).max(0.0);
+            scored.push(Estimate {
+                at: number as u32,
+                estimate: score,
+            });
+            coordinates.extend_from_slice(&scratch.y);
+        }
+        shrink(&mut scored, count);
+        scored.sort_unstable_by_key(Estimate::key);
+        let all = std::mem::take(&mut scratch.cells);
+        for chosen in &scored {
+            let number = chosen.at as usize;
+            scratch.cells.push(all[number]);
+            scratch
+                .projected
+                .extend_from_slice(&coordinates[number * rank..][..rank]);
+        }
+        shortlist
+    }
+
+    /// Leaves the coordinates of the query in the frame of a probed cell in `scratch`; returns its squared
+    /// distance from the cell's mean.
+    pub(in crate::search) fn project(
+        &self,
+        number: usize,
+        outside: f32,
+        scratch: &mut TemperedScratch,
+    ) -> f32 {
+        let rank = self.body.model.rank();
+        let cell = scratch.cells[number];
+        let at = cell.at as usize;
+        scratch.y.resize(rank, 0.0);
+        match scratch.projected.get(number * rank..(number + 1) * rank) {
+            Some(y) => scratch.y.copy_from_slice(y),
+            None => {
+                garlic_simd::dots(self.axes(at), &scratch.query, &mut scratch.y);
+                self.centre(at, &mut scratch.y);
+            }
+        }
+        cell.estimate + outside
+    }
+
+    /// Turns inner products with a cell's axes into coordinates in its frame.
+    pub(in crate::search) fn centre(&self, cell: usize, products: &mut [f32]) {
+        for (y, o) in products.iter_mut().zip(self.origin(cell)) {
+            *y -= o;
+        }
+    }
+
+    /// Whether fewer points are allowed around the query, as far as the cells in `scratch` reach, than elsewhere: the
+    /// neighbours of a query outside of what is allowed lie in any of the cells beyond.
+    pub(super) fn is_sparse(&self, scratch: &TemperedScratch) -> bool {
+        let reach = scratch.cells.last().map_or(0.0, |cell| cell.estimate);
+        let near = scratch
+            .distances
+            .iter()
+            .enumerate()
+            .filter(|(_, d)| **d <= reach);
+        let (allowed, points) = near.fold((0, 0), |(allowed, points), (cell, _)| {
+            let more = self.counted_in(cell);
+            (allowed + more, points + self.points_in(cell))
+        });
+        let share = self.counted() as f64 / self.index.len().max(1) as f64;
+        (allowed as f64) < SPARSE * share * points as f64
+    }
+}
