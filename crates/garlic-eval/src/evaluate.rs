@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::metrics::{WorkMeans, mean, quantile, recall};
+use crate::quality::{Quality, Sample};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
 
@@ -53,6 +54,9 @@ pub struct Row {
     pub recall_at_10: Option<f64>,
     /// k-recall@k for the `k` of the search; null when fewer true neighbours are known.
     pub recall_at_k: Option<f64>,
+    /// What recall does not say, of the first ten returned points; absent where recall@10 is.
+    #[serde(flatten)]
+    pub quality: Option<Quality>,
     /// The recall that was aimed at; null when none was.
     pub target: Option<f64>,
     /// How far k-recall@k is above the target, negative below it.
@@ -123,13 +127,20 @@ pub fn evaluate(
     let mut micros: Vec<f64> = nanos.into_iter().map(|t| t as f64 / 1e3).collect();
     micros.sort_by(f64::total_cmp);
     let recall_at_k = recall_at(params.k);
+    let recall_at_10 = recall_at(10);
+    let quality = recall_at_10.map(|_| {
+        let sample = |(i, a): (usize, &Answer)| Sample::new(&a.hits, truth.row(i));
+        let samples: Vec<Sample> = answers.iter().enumerate().map(sample).collect();
+        Quality::of(&samples)
+    });
     Ok(Row {
         method: target.method().to_owned(),
         cells: target.cells(),
         params: *params,
         recall_at_1: recall_at(1).unwrap_or(0.0),
-        recall_at_10: recall_at(10),
+        recall_at_10,
         recall_at_k,
+        quality,
         target: params.recall,
         gap: recall_at_k.zip(params.recall).map(|(r, t)| r - t),
         candidates: sum.candidates as f64 / n as f64,

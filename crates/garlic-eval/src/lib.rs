@@ -28,6 +28,7 @@ mod error;
 mod evaluate;
 pub mod metrics;
 pub mod plot;
+mod quality;
 pub mod report;
 mod sweep;
 pub mod synthetic;
@@ -36,6 +37,7 @@ mod truth;
 
 pub use error::{Error, Result};
 pub use evaluate::{Options, Row, evaluate};
+pub use quality::Quality;
 pub use sweep::{Grid, mark_fronts, pareto, recall_at_budget, sweep};
 pub use target::{GARLIC_DEFAULT, GARLIC_PAPER, Params, TARGETS, Target, Worker};
 pub use truth::Truth;

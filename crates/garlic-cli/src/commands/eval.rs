@@ -55,9 +55,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = positive)]
     rerank: Vec<usize>,
     /// Measure many settings (those not listed from the grid of the index's preset) and mark the Pareto front; of
-    /// the default preset all on the first 1000 queries, those on the front on all queries
+    /// the default preset all on the queries of --timed, those on the front on all queries
     #[arg(long, conflicts_with = "recall")]
     sweep: bool,
+    /// Queries that a sweep times; recall and work are those of all queries
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = positive, requires = "sweep")]
+    timed: usize,
     /// Also measure all queries handed over together
     #[arg(long)]
     batch: bool,
@@ -116,7 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         threads: args.threads,
         batch: args.batch,
         repeat: args.repeat,
-        ..Options::default()
+        timed: args.timed,
     };
     if args.sweep && !args.rerank.is_empty() && !index.has_rerank() {
         return Err(Fault::usage(

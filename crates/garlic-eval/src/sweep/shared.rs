@@ -9,16 +9,19 @@ use garlic_linalg::Rows;
 use crate::error::Result;
 use crate::evaluate::{Row, chunks};
 use crate::metrics::{WorkMeans, recall};
+use crate::quality::{Quality, Sample};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
 
-/// Sums over queries for one setting: whole numbers, so that they do not depend on how threads share the queries.
+/// Sums over queries for one setting: whole numbers, and the rest in the order of the queries, so that they do not depend
+/// on how threads share the queries.
 #[derive(Clone, Default)]
 pub(super) struct Figures {
     /// True neighbours found among the first one, the first ten and the first `k`.
     found: [u64; 3],
     /// How many there were to find.
     sought: [u64; 3],
+    samples: Vec<Sample>,
     work: Work,
 }
 
@@ -30,6 +33,7 @@ impl Figures {
         row.recall_at_1 = share(0);
         row.recall_at_10 = row.recall_at_10.map(|_| share(1));
         row.recall_at_k = row.recall_at_k.map(|_| share(2));
+        row.quality = row.quality.map(|_| Quality::of(&self.samples));
         row.candidates = self.work.candidates as f64 / n;
         row.cells_scored = self.work.cells_scored as f64 / n;
         row.distance_equivalents = self.work.distance_equivalents(dim) / n;
@@ -42,6 +46,7 @@ impl Figures {
             self.found[i] += other.found[i];
             self.sought[i] += other.sought[i];
         }
+        self.samples.extend_from_slice(&other.samples);
         self.work += other.work;
     }
 }
@@ -82,6 +87,7 @@ pub(super) fn figures(
                 sum.add(&Figures {
                     found,
                     sought,
+                    samples: vec![Sample::new(&answer.hits, truth)],
                     work: answer.work,
                 });
             }

@@ -1,0 +1,1 @@
+"""Runs the experiments of `experiments/` and reports them beside the published ones: `python -m paper`."""

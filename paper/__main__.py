@@ -1,0 +1,64 @@
+"""`python -m paper`: runs the experiments that have no results yet, then writes the report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from bench.harness.machine import machine, versions
+
+from paper import garlic, store
+from paper.experiment import load
+from paper.run import Runner
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__)
+    parser.add_argument("--experiments", type=Path, default=Path("experiments"), help="folder of the experiments")
+    parser.add_argument("--out", type=Path, default=Path("target/paper"), help="where results and report go")
+    parser.add_argument("--quick", action="store_true", help="parts of the data sets, short trainings")
+    parser.add_argument("--only", help="names of experiments, separated by commas")
+    parser.add_argument("--list", action="store_true", help="say what would be run, and stop")
+    parser.add_argument("--no-report", action="store_true", help="only measure")
+    args = parser.parse_args()
+    defaults, experiments = load(args.experiments, args.quick, garlic.parameters("paper"))
+    if args.only:
+        wanted = args.only.split(",")
+        unknown = set(wanted) - {e.name for e in experiments}
+        if unknown:
+            parser.error(f"no such experiment: {', '.join(sorted(unknown))}; there are: "
+                         f"{', '.join(e.name for e in experiments)}")
+        experiments = [e for e in experiments if e.name in wanted]
+    if args.list:
+        for experiment in experiments:
+            print(f"{experiment.name}: {experiment.title} ({len(experiment.runs) or 1} runs)")
+        return 0
+    start = time.perf_counter()
+    runner = Runner(args.out, defaults, args.quick)
+    try:
+        runner.run(experiments)
+    finally:
+        _note(args.out, args.quick, time.perf_counter() - start, runner)
+    if not args.no_report:
+        from paper.report.__main__ import main as report
+
+        report([str(args.out)])
+    if runner.failed:
+        print(f"{len(runner.failed)} runs failed:", *runner.failed, sep="\n  ", file=sys.stderr)
+    return 1 if runner.failed else 0
+
+
+def _note(out: Path, quick: bool, seconds: float, runner: Runner) -> None:
+    """Keeps how long the runs took, summed over interruptions."""
+    path = out / "run.json"
+    before = store.load(path) or {}
+    command = "make paper QUICK=1" if quick else "make paper"
+    total = before.get("seconds", 0.0) + seconds
+    about = {"command": command, "seconds": total, "runs": before.get("runs", 0) + runner.done}
+    store.save(path, about | {"failed": runner.failed, "machine": machine(), "versions": versions()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
