@@ -7,7 +7,7 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint audit unit scalar python docs bench kernels bench-live bench-paper soak clean
+.PHONY: help demo test lint audit unit scalar python docs bench kernels bench-live paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
@@ -18,7 +18,7 @@ help:
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
 	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
-	@echo "make bench-paper  build and sweep the published method (hours on a small machine)"
+	@echo "make paper   the published experiments, baselines and a report; QUICK=1 for a look, ONLY=name for one"
 	@echo "make soak    the long versions of the randomised tests"
 
 demo:
@@ -71,9 +71,11 @@ bench-live:
 	$(CARGO) run --locked --release -p garlic-cli --example streaming -- $(LIVE_DATA)/$(LIVE_SET).hdf5
 	$(CARGO) run --locked --release -p garlic-cli --example filters -- $(LIVE_DATA)/$(LIVE_SET).hdf5
 
-bench-paper:
-	$(CARGO) build --locked --release -p garlic-cli
-	bench/run $(RESULTS)
+# Every experiment of experiments/ that has no result in $(PAPER_OUT) yet, then the report. QUICK=1: parts of the data,
+# under a quarter of an hour; ONLY=name,name: some of them.
+PAPER_OUT ?= target/paper$(if $(QUICK),-quick)
+paper:
+	paper/run.sh --out $(PAPER_OUT) $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 # Hours: every byte of small files changed, millions of changed files and logs, power cuts at every byte, processes
 # killed a thousand times, 200,000 operations against a model, a minute of sixteen threads.

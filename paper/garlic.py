@@ -36,20 +36,24 @@ def program() -> str:
 
 def parameters(preset: str) -> dict[str, Any]:
     """Every parameter of a preset with its value."""
-    return tomllib.loads(_output([program(), "config", "--preset", preset]))
+    return tomllib.loads(output([program(), "config", "--preset", preset]))
 
 
-def build(data: Path, preset: str, settings: dict[str, Any], seed: int, index: Path) -> dict[str, Any]:
+def build(
+    data: Path, preset: str, settings: dict[str, Any], seed: int, index: Path, threads: int | None = None
+) -> dict[str, Any]:
     """Builds `index`; what the program says of it, with the processor's time and the history of the training."""
     history = index.with_suffix(".history.json")
     command = [program(), "build", str(data), "--preset", preset, "--seed", str(seed), "-o", str(index), "--json"]
+    if threads is not None:
+        command += ["--threads", str(threads)]
     if preset == "paper":
         command += ["--history", str(history)]
     for key, value in settings.items():
         command += ["--set", f"{key}={_text(value)}"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    about = json.loads(_output(command))
+    about = json.loads(output(command))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     about["wall_seconds"] = time.perf_counter() - start
     about["cpu_seconds"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -68,8 +72,12 @@ def sweep(index: Path, data: Path, preset: str, how: dict[str, Any], threads: in
         command += ["--probes", _list(how["probes"]), "--bins", _list(how["bins"])]
     else:
         command += ["--recall", _list(how["recall"])]
-    rows = [json.loads(line) for line in _output(command).splitlines()]
-    return [row_of(row) for row in rows]
+    return [row_of(row) for row in rows(command)]
+
+
+def rows(command: list[str]) -> list[dict[str, Any]]:
+    """The lines that `garlic eval --json` prints."""
+    return [json.loads(line) for line in output(command).splitlines()]
 
 
 def row_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +123,8 @@ def _list(values: list[Any]) -> str:
     return ",".join(str(v) for v in values)
 
 
-def _output(command: list[str]) -> str:
+def output(command: list[str]) -> str:
+    """What a command prints; an error with its message when it fails."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr.strip()}")
