@@ -41,14 +41,14 @@ unit:
 scalar:
 	GARLIC_SIMD=scalar $(CARGO) test --locked --workspace
 
-# The Python package: its wheel in a fresh virtual environment, and its tests.
+# The Python package: its wheel in a fresh virtual environment, its tests, and those of `make paper`.
 PYTHON ?= python3
 PYENV ?= target/python-env
 
 python:
 	rm -rf $(PYENV) target/wheels
 	$(PYTHON) -m venv $(PYENV)
-	$(PYENV)/bin/pip install --quiet -r python/requirements-test.txt
+	$(PYENV)/bin/pip install --quiet -r python/requirements-test.txt -r paper/requirements.txt
 	$(PYENV)/bin/maturin build --release --out target/wheels
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
