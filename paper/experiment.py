@@ -110,6 +110,7 @@ def _run(
     else:
         # Others know some of the keys under the same name; the rest says nothing to them.
         settings = {k: v for k, v in chosen.items() if k in content.get("shared_keys", [])}
+        settings |= content.get("baselines", {}).get(method, {})
     sweep = dict(defaults["sweep"].get(method, {}))
     sweep |= content.get("sweep", {}) if method == "garlic-paper" else {}
     sweep["queries"] = defaults["quick"]["queries"] if quick else content.get("queries", defaults["queries"])
