@@ -1,0 +1,1 @@
+"""The paper's evaluation, repeated: baselines, experiments and their report."""

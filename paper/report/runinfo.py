@@ -1,0 +1,63 @@
+"""What a reader must know before the first number: how the results were made, and what the words mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paper.report.load import Results
+
+
+def duration(seconds: float) -> str:
+    """A time as hours and minutes, or as seconds when it is short."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def command(results: Results) -> str:
+    """The command that makes the report."""
+    return str(results.run_info.get("command") or "make paper")
+
+
+def machine_text(machine: dict[str, Any]) -> str:
+    """A machine in words."""
+    return ", ".join(f"{name}: {value}" for name, value in machine.items() if isinstance(value, (str, int, float)))
+
+
+def made(results: Results) -> list[str]:
+    """How, where, when and how long."""
+    lines = [f"Made by {command(results)} from {len(results.runs)} builds and their searches."]
+    seconds = results.run_info.get("seconds")
+    if isinstance(seconds, (int, float)):
+        lines[0] += f" The run took {duration(float(seconds))}."
+    machine = results.run_info.get("machine")
+    machines = [machine] if isinstance(machine, dict) and machine else _machines(results)
+    if machines:
+        lines.append("Machine: " + "; ".join(machine_text(one) for one in machines) + ".")
+    dates = results.dates()
+    if dates:
+        lines.append(f"Results of {dates[0]}." if len(dates) == 1 else f"Results of {dates[0]} to {dates[-1]}.")
+    return lines
+
+
+def _machines(results: Results) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for run in results.runs:
+        if run.machine and run.machine not in found:
+            found.append(run.machine)
+    return found
+
+
+WORDS = (
+    "Candidates are distinct points whose exact distance was computed. Work is everything a query multiplies and adds "
+    "(hashing, routing, projection, tables, codes, exact distances) divided by the dimension: distance equivalents. "
+    "Recall@1 is the share of queries whose nearest neighbour was found, 10-recall@10 the share of the ten nearest; a "
+    "distance within a millionth of the true one counts as found. QPS of our presets and of Faiss is that of their own "
+    "search, of the other methods that of array code in Python: compare it within a kind only."
+)
+
+
+def about(results: Results) -> list[str]:
+    """The opening paragraphs."""
+    return [*made(results), WORDS]
