@@ -1,7 +1,7 @@
 """The paper's average of Recall@1 per candidate, ours beside the published ones.
 
-The text gives no unit and no sweep. We average over every setting that all variants of a method share, times 10,000, and
-write the sweep down; since units differ, published values are compared as ratios to the full method's.
+The text gives no unit and no sweep. We average over every setting that all variants of a method share, times 10,000,
+and write the sweep down; since units differ, published values are compared as ratios to the full method's.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def shared_settings(lines: Sequence[Line], method: str) -> set[str]:
 
 
 def averages(lines: Sequence[Line], spec: Spec) -> list[Average]:
-    """The average of each line over the settings it shares with the others of its method, or over its own if none are."""
+    """The average of each line over the settings it shares with the others of its method, else over its own."""
     base = reference(lines, spec) or (lines[0] if lines else None)
     values = [_average(line, shared_settings(lines, line.method) or None) for line in lines]
     first = next((value for line, value in zip(lines, values, strict=True) if line is base), None)
@@ -78,6 +78,11 @@ def _average(line: Line, keys: set[str] | None) -> float | None:
     found = [per_candidate(run.rows, keys) for run in line.runs]
     known = [value for value in found if value is not None]
     return fmean(known) if known else None
+
+
+def _sweep(lines: Sequence[Line], method: str) -> str:
+    runs = [run for line in lines if line.method == method for run in line.runs]
+    return sweep_text(runs, shared_settings(lines, method))
 
 
 def sweep_text(runs: Sequence[Run], keys: set[str]) -> str:
@@ -131,10 +136,7 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
             row += [theirs, None if theirs is None else theirs / first]
         rows.append(row + _shape(one.line.runs))
     methods = sorted({line.method for line in lines})
-    sweeps = [
-        f"{method}: {sweep_text([r for ln in lines if ln.method == method for r in ln.runs], shared_settings(lines, method))}"
-        for method in methods
-    ]
+    sweeps = [f"{method}: {_sweep(lines, method)}" for method in methods]
     return Table(
         title, columns, rows, "Mean over the sweep of Recall@1 / candidates × 10,000. Sweep: " + ". ".join(sweeps) + "."
     )
@@ -171,7 +173,8 @@ def _order_sentence(ours: Sequence[Average], published: Published) -> str:
             "The full method comes first in ours, too."
             if ours[0].ratio >= max(o.ratio for o in ours)
             else (
-                f"The order disagrees: {max(ours, key=lambda one: one.ratio).line.label} does better than the full method."
+                f"The order disagrees: {max(ours, key=lambda one: one.ratio).line.label} does better than the full "
+                "method."
             )
         )
     values = [one.ratio for _, one in pairs]
@@ -208,10 +211,22 @@ def spread_sentence(lines: Sequence[Line], spec: Spec) -> str:
 def _spread(costs: list[tuple[Any, Line]], target: float, choice: Line | None) -> str:
     (low, best), (high, worst) = costs[0], costs[-1]
     text = (
-        f"For Recall@1 = {target:g}, {best.label} needs the fewest candidates ({count(low.value)}), {worst.label} the most "
+        f"For Recall@1 = {target:g}, {best.label} needs the fewest candidates ({count(low.value)}), {worst.label} the "
+        "most "
         f"({count(high.value)}, {high.value / low.value:.2f} times as many)."
     )
+    text += _shape_sentence(best, worst) if high.value > 1.1 * low.value else ""
     if choice is not None and choice is not best:
         needs = next(cost.value for cost, line in costs if line is choice)
         return f"{text} The published choice, {choice.label}, needs {needs / low.value - 1:.0%} more than the best."
     return text if choice is None else f"{text} The best is the published choice."
+
+
+def _shape_sentence(best: Line, worst: Line) -> str:
+    """What the cells tell about why: a cell that has swallowed its neighbours makes every probe of it dear."""
+    (good, bad) = (_shape(line.runs)[2] for line in (best, worst))
+    if good is None or bad is None or bad < 1.5 * good:
+        return ""
+    return (
+        f" Its largest cell holds {bad:.1%} of the points, that of the best {good:.1%}: it scans more for each probe."
+    )

@@ -32,7 +32,8 @@ def half_of_ivf(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "At low recall GARLIC needs half the candidates of an IVF.",
-        "Candidates of garlic-paper / candidates of faiss-ivf for 10-recall@10 = 0.5 and 0.7, each set: agrees at 0.55 or less. "
+        "Candidates of garlic-paper / candidates of faiss-ivf for 10-recall@10 = 0.5 and 0.7, each set: agrees at "
+        "0.55 or less. "
         "garlic-default is given beside it and does not decide.",
     )
     held, measured = [], []
@@ -71,7 +72,8 @@ def one_percent(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "Trained on 1 % of the points, GARLIC beats an IVF trained on 10 %.",
-        "10-recall@10 of garlic-paper at 1 % against faiss-ivf at 10 % at equal candidates, at the round numbers of candidates "
+        "10-recall@10 of garlic-paper at 1 % against faiss-ivf at 10 % at equal candidates, at the round numbers of "
+        "candidates "
         "that both sweeps contain: agrees if ours is higher at all of them.",
     )
     held, measured = [], []
@@ -96,7 +98,8 @@ def tau_four(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "τ = 4 gives Recall@1 0.67 at 154,264 candidates (15.4 % of SIFT's million points).",
-        "Candidates that τ = 4 needs for Recall@1 = 0.67 on photosift1m or SIFT, as a share of the points, against 15.4 %: agrees "
+        "Candidates that τ = 4 needs for Recall@1 = 0.67 on photosift1m or SIFT, as a share of the points, against "
+        "15.4 %: agrees "
         "within 25 % of that. The same for τ = 3 is given beside it.",
     )
     held, measured, ratios = [], [], []
@@ -145,7 +148,8 @@ def farthest_point(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "A farthest-point start needs 50 % more probes.",
-        "Probes needed for the highest of Recall@1 = 0.9, 0.8, 0.7, 0.5 that both reach, farthest point / k-means++ (interpolated, "
+        "Probes needed for the highest of Recall@1 = 0.9, 0.8, 0.7, 0.5 that both reach, farthest point / k-means++ "
+        "(interpolated, "
         "best bin budget): agrees between 1.35 and 1.65.",
     )
     held, measured = [], []
@@ -195,7 +199,8 @@ def bin_budget(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "A bin budget ρ of 0.2 or more is robust.",
-        "At equal probes, Recall@1 with ρ of 0.2 or more is at least 90 % of that with ρ = 1 (all bins), for every number of probes "
+        "At equal probes, Recall@1 with ρ of 0.2 or more is at least 90 % of that with ρ = 1 (all bins), for every "
+        "number of probes "
         "measured.",
     )
     held, measured = [], []
@@ -228,7 +233,8 @@ def curvature(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "The local curvature of the data is about 0.5 ± 0.06.",
-        "Mean curvature in the diagnosis of each index (over the radii, where several are given): agrees between 0.44 and 0.56. "
+        "Mean curvature in the diagnosis of each index (over the radii, where several are given): agrees between 0.44 "
+        "and 0.56. "
         "The text does not define it fully; ours is defined in the diagnosis.",
     )
     held, measured = [], []
@@ -244,7 +250,8 @@ def curvature(results: Results, place: int) -> Claim:
         held,
         measured,
         f"Our measure of curvature lies in the published range ({means}).",
-        f"Our measure of curvature is {means}; with another definition, the number itself cannot be compared, only its spread.",
+        f"Our measure of curvature is {means}; with another definition, the number itself cannot be compared, only "
+        "its spread.",
     )
 
 
@@ -252,8 +259,10 @@ def collapse(results: Results, place: int) -> Claim:
     """Claim: diagonal and isotropic covariances collapse."""
     claim = Claim(
         place,
-        "Diagonal and isotropic covariances collapse: Recall@1 per candidate 1.22 and 0.75 against 16.20 (ratios 0.075 and 0.046).",
-        "Mean Recall@1 per candidate over the same sweep, relative to full covariances: a collapse is a ratio of 0.2 or less.",
+        "Diagonal and isotropic covariances collapse: Recall@1 per candidate 1.22 and 0.75 against 16.20 (ratios "
+        "0.075 and 0.046).",
+        "Mean Recall@1 per candidate over the same sweep, relative to full covariances: a collapse is a ratio of 0.2 "
+        "or less.",
     )
     held, measured = [], []
     for name, runs in by_set(results.of("covariance")).items():
@@ -278,7 +287,8 @@ def online(results: Results, place: int) -> Claim:
     claim = Claim(
         place,
         "The index can be updated online.",
-        "Experiment online: candidates for the highest of Recall@1 = 0.9, 0.8, 0.7, 0.5 that both reach, half of the points added "
+        "Experiment online: candidates for the highest of Recall@1 = 0.9, 0.8, 0.7, 0.5 that both reach, half of the "
+        "points added "
         "online / all of them built at once: agrees at 1.10 or less.",
     )
     held, measured = [], []
@@ -298,7 +308,8 @@ def online(results: Results, place: int) -> Claim:
         held,
         measured,
         f"An index that grew online needs {mean:.2f} times the candidates of one built on everything.",
-        f"An index that grew online needs {mean:.2f} times the candidates of one built on everything, more than a tenth extra.",
+        f"An index that grew online needs {mean:.2f} times the candidates of one built on everything, more than a "
+        "tenth extra.",
     )
 
 

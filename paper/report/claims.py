@@ -38,8 +38,7 @@ class Claim:
         elif any(held):
             self.verdict = PARTLY
             self.sentence = (
-                partly
-                or f"The rule holds in {sum(held)} of {len(held)} comparisons; where it does not: {no[0].lower()}{no[1:]}"
+                partly or f"The rule holds in {sum(held)} of {len(held)} comparisons. Where it does not: {no}"
             )
         else:
             self.verdict, self.sentence = DISAGREES, no

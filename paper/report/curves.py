@@ -1,8 +1,8 @@
 """Curves: what a sweep says about recall at a cost.
 
 A sweep over several parameters is a cloud of settings. Its curve is the frontier: the settings that no other setting
-beats in recall at no more cost. Between neighbours of the frontier we interpolate linearly in (log cost, recall); beyond
-its ends we say on which side the truth lies instead of extrapolating.
+beats in recall at no more cost. Between neighbours of the frontier we interpolate linearly in (log cost, recall);
+beyond its ends we say on which side the truth lies instead of extrapolating.
 """
 
 from __future__ import annotations

@@ -13,19 +13,23 @@ from paper.report.numbers import text
 from paper.report.runinfo import about
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 62rem; margin: 0 auto; padding: 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 62rem;
+  margin: 0 auto; padding: 1rem; }
 h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid #bbb; padding-top: 1rem; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 caption { text-align: left; font-weight: 600; padding: 0.3rem 0; }
 th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }
-th { border-bottom: 2px solid #888; vertical-align: bottom; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+th { border-bottom: 2px solid #888; vertical-align: bottom; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 td.n { white-space: nowrap; }
-figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption, .note { font-size: 0.85rem; color: #333; }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
+figcaption, .note { font-size: 0.85rem; color: #333; }
 .missing { background: #f3f3f3; border-left: 4px solid #777; padding: 0.4rem 0.8rem; }
 .finding { background: #eef5fb; border-left: 4px solid #0072B2; padding: 0.4rem 0.8rem; }
 details { margin: 0.5rem 0; } iframe { width: 100%; height: 40rem; border: 1px solid #bbb; }
-nav ol { columns: 2; } @media print { body { max-width: none; font-size: 11pt; } nav { display: none; } figure { break-inside: avoid; } }
+nav ol { columns: 2; }
+@media print { body { max-width: none; font-size: 11pt; } nav { display: none; } figure { break-inside: avoid; } }
 """
 
 
@@ -51,8 +55,9 @@ def table_html(table: Table) -> str:
 
 def figure_html(figure: Figure) -> str:
     """A figure by reference."""
+    file = escape(figure.file)
     return (
-        f'<figure><a href="{escape(figure.file)}"><img src="{escape(figure.file)}" alt="{escape(figure.alt)}" loading="lazy"></a>'
+        f'<figure><a href="{file}"><img src="{file}" alt="{escape(figure.alt)}" loading="lazy"></a>'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
     )
 
@@ -91,7 +96,8 @@ def claims_html(claims: Sequence[Claim]) -> str:
             + "".join(f"<td>{escape(c)}</td>" for c in cells)
             + "</tr>"
         )
-    head = "<tr><th></th><th>published</th><th>how it is checked</th><th>measured</th><th>verdict</th><th>in words</th></tr>"
+    names = ("", "published", "how it is checked", "measured", "verdict", "in words")
+    head = "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
     table = (
         f'<div class="scroll"><table><thead>{head}</thead>\n<tbody>\n' + "\n".join(rows) + "\n</tbody></table></div>"
     )
@@ -122,8 +128,10 @@ def page(
     body = "\n".join([claims_html(claims), mapping_html(counterparts), *map(section_html, sections)])
     intro = "".join(f"<p>{escape(line)}</p>\n" for line in about(results))
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">\n'
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">\n'
         f"<title>GARLIC: the paper's evaluation, repeated</title><style>{STYLE}</style></head>\n<body>\n"
-        f"<h1>GARLIC: the paper's evaluation, repeated</h1>\n{intro}{problems}\n<nav><h2>Contents</h2><ol>\n{toc}\n</ol></nav>\n"
+        f"<h1>GARLIC: the paper's evaluation, repeated</h1>\n{intro}{problems}\n"
+        f"<nav><h2>Contents</h2><ol>\n{toc}\n</ol></nav>\n"
         f"{body}\n</body></html>\n"
     )

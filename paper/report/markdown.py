@@ -37,7 +37,8 @@ def summary(
     lines = ["# The paper's evaluation, repeated", "", *made(results)]
     lines += [
         "",
-        f"The full report is [report.html](report.html), its numbers are in [report.json](report.json); `{command(results)}` makes both.",
+        "The full report is [report.html](report.html), its numbers are in [report.json](report.json); "
+        f"`{command(results)}` makes both.",
     ]
     lines += [f"Left out: {problem}" for problem in results.problems]
     lines += [

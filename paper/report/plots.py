@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from paper.report.curves import frontier_rows
 from paper.report.document import Line
@@ -36,20 +37,31 @@ METRIC_LABELS = {
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure without the date; PNG when the name says so (to look at while working)."""
+    """Writes a figure without the date; as PNG when the name says so (to look at while working)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".png":
-        figure.savefig(path, dpi=110)
-        return
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    path.write_text("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n", encoding="utf-8")
+    with matplotlib.rc_context(SETTINGS):
+        if path.suffix == ".png":
+            figure.savefig(path, dpi=100)
+            return
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    path.write_text(_compact(buffer.getvalue()), encoding="utf-8")
+
+
+def _compact(svg: str) -> str:
+    """The same picture in fewer bytes: coordinates to a hundredth of a point, no indentation."""
+
+    def rounded(attribute: re.Match[str]) -> str:
+        return re.sub(r"(\d\.\d\d)\d+", r"\1", attribute.group(0))
+
+    short = re.sub(r'\b(?:d|x|y|transform)="[^"]*"', rounded, svg)
+    return "\n".join(line.strip() for line in short.splitlines()) + "\n"
 
 
 def looks(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """The look of each line: a method's own where it has one line, shades of it where it has several."""
     number = Counter(line.method for line in lines)
-    palettes = {method: iter(shades(method, many)) for method, many in number.items()}
+    palettes = {method: iter(shades(method, many, len(number) == 1)) for method, many in number.items()}
     return [next(palettes[line.method]) for line in lines]
 
 
@@ -61,16 +73,15 @@ def short_count(value: float, _: Any = None) -> str:
     return f"{value:g}"
 
 
-def log_axis(axes: Axes) -> None:
-    """A logarithmic axis of counts, with labelled minor ticks when it spans little."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_formatter(FuncFormatter(short_count))
-    if high / low < 30:
-        axes.xaxis.set_minor_formatter(FuncFormatter(lambda x, _: short_count(x) if f"{x:e}"[0] in "25" else ""))
-        axes.tick_params(axis="x", which="minor", labelsize=9)
-    else:
-        axes.xaxis.set_minor_formatter(NullFormatter())
+def log_axis(axes: Axes, name: str = "x") -> None:
+    """A logarithmic axis of counts, with 2 and 5 labelled, too, when it spans little."""
+    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+    low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    axis.set_major_formatter(FuncFormatter(short_count))
+    digits = "2345678" if high / low < 8 else "25" if high / low < 150 else ""
+    axis.set_minor_formatter(FuncFormatter(lambda x, _: short_count(x) if f"{x:e}"[0] in digits else ""))
+    axes.tick_params(axis=name, which="minor", labelsize=9)
 
 
 def draw(axes: Axes, lines: Sequence[Line], metric: str, cost: str, choose: str, missed: bool = False) -> None:
@@ -112,7 +123,7 @@ def _figure(height: float, lines: Sequence[Line]) -> Figure:
 
 
 def recall_figure(lines: Sequence[Line], title: str, recall: str, high: bool) -> Figure:
-    """Recall against candidates and, beside it, against all work; with `high` the missed share below, for high recall."""
+    """Recall against candidates and, beside it, against all work; with `high` the missed share below them."""
     with matplotlib.rc_context(SETTINGS):
         figure = _figure(6.0 if high else 3.2, lines)
         grid = figure.subplots(2 if high else 1, 2, squeeze=False, sharey="row")
@@ -166,13 +177,11 @@ def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str) ->
                 linestyle="none",
                 label=look.name,
             )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
         axes.set_xlabel("build time (s)")
         axes.set_ylabel("Recall@1 per 10,000 candidates,\nmean over the sweep")
-        axes.xaxis.set_major_formatter(FuncFormatter(short_count))
-        axes.yaxis.set_major_formatter(FuncFormatter(short_count))
         axes.margins(0.1)
+        log_axis(axes)
+        log_axis(axes, "y")
         figure.suptitle(title, fontsize=11)
         legend_below(figure, [axes], 3)
         return figure
@@ -210,11 +219,10 @@ def scaling_figure(
         for axes, (name, series) in zip(grid, panels, strict=True):
             for label, color, marker, points in series:
                 axes.plot(*zip(*points, strict=True), color=color, marker=marker, linewidth=1.6, label=label)
-            axes.set_yscale("log")
             axes.set_xlabel(x)
             axes.set_ylabel(name)
             log_axis(axes)
-            axes.yaxis.set_major_formatter(FuncFormatter(short_count))
+            log_axis(axes, "y")
         figure.suptitle(title, fontsize=11)
         legend_below(figure, list(grid), 2)
         return figure

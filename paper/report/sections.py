@@ -30,7 +30,8 @@ def comparison(results: Results, out: Path) -> Section:
         lines, title = method_lines(runs), set_name(name)
         figure = recall_figure(lines, f"{title}: 10-recall@10 ({_size(runs)})", "recall_at_10", high=True)
         caption = (
-            f"{title}: 10-recall@10 against candidates (left) and all work (right); below the missed share, for high recall. "
+            f"{title}: 10-recall@10 against candidates (left) and all work (right); below the missed share, for high "
+            "recall. "
             "Each line is the frontier of a sweep. A method without exact distances has no place on the left."
         )
         section.figures.append(_save(figure, out, f"{COMPARISON}-{name}", caption))
@@ -48,7 +49,10 @@ def metrics(results: Results, out: Path) -> Section:
         section.ran = True
         lines, title = method_lines(runs), set_name(name)
         for cost, what in COST_LABELS.items():
-            caption = f"{title}: all metrics against {what}, at the settings of the 10-recall@10 frontier. Every measured setting is in report.json."
+            caption = (
+                f"{title}: all metrics against {what}, at the settings of the 10-recall@10 frontier. "
+                "Every measured setting is in report.json."
+            )
             section.figures.append(
                 _save(metrics_figure(lines, f"{title}: all metrics", cost), out, f"metrics-{name}-{cost}", caption)
             )
@@ -71,7 +75,8 @@ def efficiency(results: Results, out: Path) -> Section:
             section.ran = True
             title = set_name(name)
             caption = (
-                f"{title}: mean over each method's own sweep of Recall@1 per 10,000 candidates against build time. Sweeps "
+                f"{title}: mean over each method's own sweep of Recall@1 per 10,000 candidates against build time. "
+                "Sweeps "
                 "differ between methods, so this shows orders of magnitude; the tables compare at equal recall."
             )
             section.figures.append(

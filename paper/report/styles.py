@@ -1,8 +1,8 @@
 """One colour, marker and line for each method, everywhere.
 
-Colours are those of Okabe and Ito, which people with the common kinds of colour blindness can tell apart; yellow is left
-out because it vanishes on white. There are more methods than colours, so related methods share one and differ in line
-and marker.
+Colours are those of Okabe and Ito, which people with the common kinds of colour blindness can tell apart; yellow is
+left out because it vanishes on white. There are more methods than colours, so related methods share one and differ in
+line and marker.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Style:
 
 
 METHODS: dict[str, Style] = {
-    "garlic-default": Style("GARLIC, default preset", VERMILLION, "o", "-", 2.2),
-    "garlic-paper": Style("GARLIC, paper preset", BLUE, "s", "-", 2.2),
+    "garlic-default": Style("GARLIC (default)", VERMILLION, "o", "-", 2.2),
+    "garlic-paper": Style("GARLIC (paper)", BLUE, "s", "-", 2.2),
     "faiss-ivf": Style("Faiss IVF-Flat", BLACK, "D"),
-    "faiss-pq-rerank": Style("Faiss IVF-PQ, re-ranked", BLACK, "P", "--"),
-    "faiss-pq": Style("Faiss IVF-PQ, no re-ranking", BLACK, "X", ":"),
+    "faiss-pq-rerank": Style("Faiss IVF-PQ + re-rank", BLACK, "P", "--"),
+    "faiss-pq": Style("Faiss IVF-PQ alone", BLACK, "X", ":"),
     "kmeans": Style("k-means++", ORANGE, "^"),
     "birch": Style("BIRCH", ORANGE, "v", "--"),
     "gmm": Style("Gaussian mixture", PURPLE, "<"),
@@ -97,14 +97,19 @@ def _shade(color: str, place: float) -> tuple[float, float, float]:
     return _blend(color, "#FFFFFF", 0.6 * (2.0 * place - 1.0))
 
 
-def shades(method: str, count: int) -> Sequence[dict[str, Any]]:
-    """`count` variants of a method: its colour from dark to light, each with a line and a marker of its own."""
+def shades(method: str, count: int, alone: bool = True) -> Sequence[dict[str, Any]]:
+    """`count` variants of a method: shades of its colour, each with a line of its own.
+
+    Alone in a figure they go from dark to light and have a marker each; beside other methods they keep the method's
+    marker and go from its colour to a light form, since dark forms of two colours look alike.
+    """
     base = style(method)
     if count == 1:
         return [base.plot()]
     looks = []
     for i in range(count):
-        color = _shade(base.color, i / (count - 1))
-        marker = MARKERS[i % len(MARKERS)]
+        place = i / (count - 1)
+        color = _shade(base.color, place if alone or base.color == BLACK else 0.5 + 0.5 * place)
+        marker = MARKERS[i % len(MARKERS)] if alone else base.marker
         looks.append({"color": color, "marker": marker, "linestyle": LINES[i % len(LINES)], "linewidth": 1.6})
     return looks

@@ -14,14 +14,16 @@ from paper.report.load import Run
 TARGETS = (0.8, 0.9, 0.95, 0.99)
 NAMES = {"recall_at_1": "Recall@1", "recall_at_10": "10-recall@10"}
 HOW = (
-    "Read off each line's frontier (the settings no other setting beats), linearly in (log cost, recall) between measured "
+    "Read off each line's frontier (the settings no other setting beats), linearly in (log cost, recall) between "
+    "measured "
     "settings; ≥ and ≤ mark what lies beyond the ends of a sweep, – what was not reached or not measured; ± is the "
     "standard deviation over seeds."
 )
 
 
 def fixed_counts(points: int) -> list[int]:
-    """Four round numbers of candidates that suit a set of this size: 100 to 3,000 for 60,000, 1,000 to 30,000 for a million."""
+    """Four round numbers of candidates that suit a set: 100 to 3,000 for 60,000 points, 1,000 to 30,000 for a "
+    "million."""
     base = 10 ** max(1, math.floor(math.log10(max(points, 1) * 0.002)))
     return [base, 3 * base, 10 * base, 30 * base]
 
@@ -71,7 +73,8 @@ def cost_table(lines: Sequence[Line], recall: str, title: str) -> Table:
             row += [mean_cost_for(line.runs, recall, cost, target) for target in TARGETS]
         rows.append(row + [best_qps(line.runs, recall, target) for target in (0.9, 0.99)])
     note = (
-        f"Candidates (exact distances) and work (distance equivalents, everything counted) needed for {NAMES[recall]}, and "
+        "Candidates (exact distances) and work (distance equivalents, everything counted) needed for "
+        f"{NAMES[recall]}, and "
         f"the highest rate among settings that reach it. {HOW}"
     )
     return Table(title, columns, rows, note)
