@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from paper.report.curves import mean_cost_for, per_candidate
+from paper.report.curves import Estimate, over_seeds, per_candidate
 from paper.report.document import Column, Line, Table
 from paper.report.experiments import Published, Spec
 from paper.report.load import Run, number
-from paper.report.numbers import count
+from paper.report.numbers import percent
 
 CLOSE = 0.10
 
@@ -26,7 +25,7 @@ class Average:
     """A line's average, and its ratio to the reference line's."""
 
     line: Line
-    value: float | None
+    value: Estimate
     ratio: float | None
 
 
@@ -45,16 +44,12 @@ def _place(line: Line, words: Sequence[str]) -> int:
 def reference(lines: Sequence[Line], spec: Spec) -> Line | None:
     """The line with the published choice, None without one."""
     for line in lines:
-        value = line.runs[0].value
-        if isinstance(spec.choice, float) and number(value) == spec.choice:
+        choice = spec.choice_for(line.runs[0].set)
+        if isinstance(choice, float) and number(line.runs[0].value) == choice:
             return line
-        if isinstance(spec.choice, str) and spec.order and _place(line, spec.order) == _first(spec):
+        if isinstance(choice, str) and _place(line, spec.order) == spec.order.index(choice):
             return line
     return None
-
-
-def _first(spec: Spec) -> int:
-    return next(i for i, word in enumerate(spec.order) if word == spec.choice)
 
 
 def shared_settings(lines: Sequence[Line], method: str) -> set[str]:
@@ -67,17 +62,15 @@ def averages(lines: Sequence[Line], spec: Spec) -> list[Average]:
     """The average of each line over the settings it shares with the others of its method, else over its own."""
     base = reference(lines, spec) or (lines[0] if lines else None)
     values = [_average(line, shared_settings(lines, line.method) or None) for line in lines]
-    first = next((value for line, value in zip(lines, values, strict=True) if line is base), None)
+    first = next((one.value for line, one in zip(lines, values, strict=True) if line is base), None)
     return [
-        Average(line, value, value / first if value is not None and first else None)
-        for line, value in zip(lines, values, strict=True)
+        Average(line, one, one.value / first if one.value is not None and first else None)
+        for line, one in zip(lines, values, strict=True)
     ]
 
 
-def _average(line: Line, keys: set[str] | None) -> float | None:
-    found = [per_candidate(run.rows, keys) for run in line.runs]
-    known = [value for value in found if value is not None]
-    return fmean(known) if known else None
+def _average(line: Line, keys: set[str] | None) -> Estimate:
+    return over_seeds(line.runs, lambda run: Estimate(per_candidate(run.rows, keys)))
 
 
 def _sweep(lines: Sequence[Line], method: str) -> str:
@@ -134,7 +127,7 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
         if first:
             theirs = published_of(one.line, spec.published)
             row += [theirs, None if theirs is None else theirs / first]
-        rows.append(row + _shape(one.line.runs))
+        rows.append(row + shape(one.line.runs))
     methods = sorted({line.method for line in lines})
     sweeps = [f"{method}: {_sweep(lines, method)}" for method in methods]
     return Table(
@@ -142,7 +135,9 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
     )
 
 
-def _shape(runs: Sequence[Run]) -> list[float | None]:
+def shape(runs: Sequence[Run]) -> list[float | None]:
+    """Cells, share of points that a cell covers, share of the largest cell: means over the seeds."""
+
     def mean(values: list[float | None]) -> float | None:
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
@@ -155,78 +150,50 @@ def _shape(runs: Sequence[Run]) -> list[float | None]:
 
 def agreement(lines: Sequence[Line], spec: Spec) -> str:
     """A sentence on whether our ratios agree with the published ones; empty when nothing is published as numbers."""
-    if spec.published is None:
+    published = spec.published
+    if published is None:
         return ""
-    ours = [one for one in averages(lines, spec) if one.ratio is not None and one.line.method == "garlic-paper"]
-    theirs = [value / spec.published.values[0] for value in spec.published.values]
-    if len(ours) < 2:
+    base = reference(lines, spec)
+    if base is None:
+        return "The full method was not measured, so the published ratios have nothing to stand beside."
+    others = [one for one in averages(lines, spec) if one.line is not base and one.line.method == "garlic-paper"]
+    others = [one for one in others if one.ratio is not None and not _unpublished(one.line, published)]
+    if not others:
         return "Too few variants were measured to compare with the published values."
-    parts = [_order_sentence(ours, spec.published), _ratio_sentence(ours, theirs)]
-    return " ".join(part for part in parts if part)
+    return f"{_order_sentence(base, others, published)} {_ratio_sentence(others, published)}"
 
 
-def _order_sentence(ours: Sequence[Average], published: Published) -> str:
-    known = [(published_of(one.line, published), one) for one in ours]
-    pairs = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: -pair[0])
-    if len(pairs) < 2:
+def _unpublished(line: Line, published: Published) -> bool:
+    return bool(published.unpublished) and published.unpublished in line.label.lower()
+
+
+def _order_sentence(base: Line, others: Sequence[Average], published: Published) -> str:
+    best = max(others, key=lambda one: one.ratio)
+    if best.ratio > 1.0:
+        return f"The order disagrees: {best.line.label} does better than {base.label}, published as the best."
+    known = [(value, one) for one in others if (value := published_of(one.line, published)) is not None]
+    theirs = sorted(known, key=lambda pair: -pair[0])
+    ours = sorted(known, key=lambda pair: -pair[1].ratio)
+    if theirs != ours:
+        names = [" > ".join(one.line.label for _, one in pairs) for pairs in (theirs, ours)]
         return (
-            "The full method comes first in ours, too."
-            if ours[0].ratio >= max(o.ratio for o in ours)
-            else (
-                f"The order disagrees: {max(ours, key=lambda one: one.ratio).line.label} does better than the full "
-                "method."
-            )
+            f"{base.label} comes first, as published; then the order disagrees: {names[0]} published, {names[1]} ours."
         )
-    values = [one.ratio for _, one in pairs]
-    agrees = all(a >= b for a, b in pairwise(values))
-    names = " > ".join(one.line.label for _, one in pairs)
-    if agrees:
-        return f"The published order agrees ({names})."
-    mine = " > ".join(one.line.label for _, one in sorted(pairs, key=lambda pair: -pair[1].ratio))
-    return f"The order disagrees: published {names}, ours {mine}."
+    if not known:
+        return f"{base.label} comes first, as published; the text we have does not say whose the other values are."
+    return "The order agrees: " + " > ".join([base.label, *(one.line.label for _, one in ours)]) + "."
 
 
-def _ratio_sentence(ours: Sequence[Average], theirs: Sequence[float]) -> str:
-    mine = sorted((one.ratio for one in ours), reverse=True)
-    text = f"Ratios in falling order: published {_list(theirs)}, ours {_list(mine)}"
+def _ratio_sentence(others: Sequence[Average], published: Published) -> str:
+    theirs = [value / published.values[0] for value in published.values[1:]]
+    mine = sorted((one.ratio for one in others), reverse=True)
+    text = f"Relative to the full method, in falling order: published {_list(theirs)}, ours {_list(mine)}"
     if len(mine) != len(theirs):
-        return text + " (another number of variants, so not compared one by one)."
+        return f"{text} (another number of variants, so not compared one by one)."
     close = sum(abs(a - b) <= CLOSE * b for a, b in zip(mine, theirs, strict=True))
-    return f"{text}; {close} of {len(theirs)} within {CLOSE:.0%}."
+    verdict = "agrees" if close == len(theirs) else "disagrees" if close == 0 else "agrees in part"
+    return f"{text}: {close} of {len(theirs)} within {percent(CLOSE)}, so the size of the effect {verdict}."
 
 
 def _list(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
-
-
-def spread_sentence(lines: Sequence[Line], spec: Spec) -> str:
-    """Best and worst variant by candidates for a Recall@1 that all reach, and where the published choice stands."""
-    for target in (0.9, 0.8, 0.7, 0.5):
-        costs = [(mean_cost_for(line.runs, "recall_at_1", "candidates", target), line) for line in lines]
-        if len(costs) > 1 and all(cost.value is not None and not cost.bound for cost, _ in costs):
-            return _spread(sorted(costs, key=lambda pair: pair[0].value), target, reference(lines, spec))
-    return ""
-
-
-def _spread(costs: list[tuple[Any, Line]], target: float, choice: Line | None) -> str:
-    (low, best), (high, worst) = costs[0], costs[-1]
-    text = (
-        f"For Recall@1 = {target:g}, {best.label} needs the fewest candidates ({count(low.value)}), {worst.label} the "
-        "most "
-        f"({count(high.value)}, {high.value / low.value:.2f} times as many)."
-    )
-    text += _shape_sentence(best, worst) if high.value > 1.1 * low.value else ""
-    if choice is not None and choice is not best:
-        needs = next(cost.value for cost, line in costs if line is choice)
-        return f"{text} The published choice, {choice.label}, needs {needs / low.value - 1:.0%} more than the best."
-    return text if choice is None else f"{text} The best is the published choice."
-
-
-def _shape_sentence(best: Line, worst: Line) -> str:
-    """What the cells tell about why: a cell that has swallowed its neighbours makes every probe of it dear."""
-    (good, bad) = (_shape(line.runs)[2] for line in (best, worst))
-    if good is None or bad is None or bad < 1.5 * good:
-        return ""
-    return (
-        f" Its largest cell holds {bad:.1%} of the points, that of the best {good:.1%}: it scans more for each probe."
-    )
+    return ", ".join(f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" for value in values)

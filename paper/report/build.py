@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paper.report import html, markdown, others, sections
+from paper.report import diagnostics, html, markdown, others, sections
 from paper.report.claims import DISAGREES, PARTLY, Claim, check_claims
 from paper.report.document import Section, by_set, method_lines
 from paper.report.experiments import ABLATIONS
@@ -44,7 +44,7 @@ def all_sections(results: Results, out: Path) -> list[Section]:
     last = [
         others.classification(results, out),
         others.complexity(results, out),
-        others.diagnostics(results),
+        diagnostics.diagnostics(results, out),
         others.pictures(results),
     ]
     return [*first, *ablations, *last]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from paper.report.load import Run
@@ -42,6 +43,11 @@ class Figure:
     file: str
     caption: str
     alt: str
+
+    @property
+    def anchor(self) -> str:
+        """Where links to the figure lead."""
+        return "figure-" + PurePosixPath(self.file).stem
 
 
 @dataclass

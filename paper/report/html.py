@@ -57,7 +57,8 @@ def figure_html(figure: Figure) -> str:
     """A figure by reference."""
     file = escape(figure.file)
     return (
-        f'<figure><a href="{file}"><img src="{file}" alt="{escape(figure.alt)}" loading="lazy"></a>'
+        f'<figure id="{escape(figure.anchor)}"><a href="{file}">'
+        f'<img src="{file}" alt="{escape(figure.alt)}" loading="lazy"></a>'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
     )
 

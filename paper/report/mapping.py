@@ -28,19 +28,20 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class Entry:
-    """A published item by name, the section that answers it, and the claims that speak about it."""
+    """A published item by name, the section that answers it, the claims that speak about it; a picture by its word."""
 
     published: str
     anchor: str
     claims: tuple[int, ...] = ()
     remark: str = ""
+    picture: str = ""
 
 
 DRAWN = "Drawn from data of our own with the library's own code; there is no number to agree with."
 ENTRIES = (
-    Entry("Figure: overview of the method", "pictures", (), DRAWN),
-    Entry("Figure: cloning", "pictures", (), DRAWN),
-    Entry("Figure: gradient flow of the losses", "pictures", (), DRAWN),
+    Entry("Figure: overview of the method", "pictures", (), DRAWN, "overview"),
+    Entry("Figure: cloning", "pictures", (), DRAWN, "clone"),
+    Entry("Figure: gradient flow of the losses", "pictures", (), DRAWN, "gradient"),
     Entry("Figures: recall against candidates, each data set", "recall-vs-candidates", (1,)),
     Entry("Figure: efficiency against build time", "efficiency", (), NO_NUMBER),
     Entry("Table: training fraction", "training-fraction", (2,)),
@@ -84,14 +85,22 @@ def counterparts(sections: Sequence[Section], claims: Sequence[Claim]) -> list[C
 
 
 def _counterpart(entry: Entry, section: Section, claims: dict[int, Claim]) -> Counterpart:
-    return Counterpart(entry.published, entry.anchor, section.title, _sentence(entry, section, claims))
+    if not entry.picture:
+        return Counterpart(entry.published, entry.anchor, section.title, _sentence(entry, section, claims))
+    figure = next((one for one in section.figures if entry.picture in one.file), None)
+    if figure is None:
+        return Counterpart(entry.published, entry.anchor, section.title, NOT_RUN)
+    return Counterpart(entry.published, figure.anchor, figure.alt, entry.remark)
 
 
 def _sentence(entry: Entry, section: Section, claims: dict[int, Claim]) -> str:
     if not section.ran:
         return NOT_RUN
-    spoken = [claims[number] for number in entry.claims if claims[number].verdict != UNKNOWN]
-    parts = [f"Claim {claim.number} {claim.verdict}: {claim.sentence}" for claim in spoken]
-    if not spoken:
-        parts += [entry.remark] if entry.remark else [section.finding]
-    return " ".join(part for part in parts if part) or NO_NUMBER
+    parts = [f"Claim {claim.number} {claim.verdict}: {claim.sentence}" for claim in map(claims.get, entry.claims)]
+    if entry.remark:
+        return " ".join([*parts, entry.remark])
+    if section.finding and all(claims[place].verdict == UNKNOWN for place in entry.claims):
+        parts.append(section.finding)
+        if "agree" not in section.finding:
+            parts.append(NO_NUMBER)
+    return " ".join(parts) or NO_NUMBER

@@ -27,7 +27,17 @@ def table_markdown(table: Table) -> list[str]:
         "| " + " | ".join(cell(text(one, column.kind)) for one, column in zip(row, table.columns, strict=True)) + " |"
         for row in table.rows
     ]
-    return [f"**{table.title}**", "", head, rule, *rows, "", *([table.note, ""] if table.note else [])]
+    return [f"**{table.title}**", "", head, rule, *rows, ""]
+
+
+def tables_markdown(tables: Sequence[Table]) -> list[str]:
+    """Tables one after the other; a note they share stands once, after the last of them."""
+    lines: list[str] = []
+    for i, table in enumerate(tables):
+        lines += table_markdown(table)
+        if table.note and (i + 1 == len(tables) or tables[i + 1].note != table.note):
+            lines += [table.note, ""]
+    return lines
 
 
 def summary(
@@ -70,9 +80,7 @@ def _comparison(sections: Sequence[Section]) -> list[str]:
     if not section.ran:
         return [*lines, "Not run.", ""]
     lines += [section.finding, ""] if section.finding else []
-    for table in section.tables[::2]:
-        lines += table_markdown(table)
-    return lines
+    return lines + tables_markdown(section.tables[::2])
 
 
 def _ablations(sections: Sequence[Section]) -> list[str]:
@@ -82,6 +90,5 @@ def _ablations(sections: Sequence[Section]) -> list[str]:
         if section.anchor in names and section.ran:
             lines += [f"### {section.title}", ""]
             lines += [section.finding, ""] if section.finding else []
-            for table in section.tables[::3]:
-                lines += table_markdown(table)
+            lines += tables_markdown(section.tables[::3])
     return lines if len(lines) > 2 else [*lines, "Not run.", ""]

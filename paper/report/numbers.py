@@ -24,6 +24,11 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def percent(value: float, digits: int = 0) -> str:
+    """A share as a percentage."""
+    return f"{100.0 * value:.{digits}f} %"
+
+
 FORMATS = {
     "count": count,
     "share": share,

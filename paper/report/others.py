@@ -1,4 +1,4 @@
-"""The sections whose results are no sweeps: classification, complexity, diagnostics, pictures."""
+"""The sections whose results are no sweeps: classification, complexity, pictures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from paper.report.document import Column, Figure, Section, Table, set_name
 from paper.report.load import Results, number
+from paper.report.numbers import percent
 from paper.report.plots import save, scaling_figure, scatter_figure
-from paper.report.styles import BLACK, GREEN, GREY, ORANGE, style
+from paper.report.styles import BLACK, GREEN, GREY, style
 
 QUANTITIES = {
     "build_seconds": "build time (s)",
@@ -48,19 +49,20 @@ def classification(results: Results, out: Path) -> Section:
     return section
 
 
+def _settings(one: dict[str, Any]) -> dict[str, Any]:
+    return one["settings"] if isinstance(one.get("settings"), dict) else {}
+
+
 def _vote_look(one: dict[str, Any]) -> tuple[str, str]:
-    name = (
-        f"{one['method']} {one.get('settings', {}).get('preset', '')}".lower()
-        if isinstance(one.get("settings"), dict)
-        else str(one["method"])
-    )
-    marker = "X" if "cell" in name else "o"
+    """Colour and marker of a vote: those of the method that finds the neighbours or cells."""
+    name = f"{one['method']} {_settings(one).get('preset', '')}".lower()
     if "exact" in name:
         return GREY, "*"
     if "garlic" in name:
-        return (style("garlic-paper") if "paper" in name else style("garlic-default")).color, marker
+        look = style("garlic-paper") if "paper" in name else style("garlic-default")
+        return look.color, "X" if "cell" in name else look.marker
     if "means" in name:
-        return ORANGE, "^"
+        return style("kmeans").color, style("kmeans").marker
     return (BLACK, "D") if "ivf" in name else (GREEN, "p")
 
 
@@ -69,8 +71,9 @@ def _vote_table(found: list[dict[str, Any]], title: str) -> Table:
     columns += [Column("candidates", "count"), Column("build s", "seconds")]
     rows = []
     for one in found:
-        settings = one.get("settings") if isinstance(one.get("settings"), dict) else {}
-        words = ", ".join(f"{key} {value}" for key, value in settings.items() if isinstance(value, (str, int, float)))
+        words = ", ".join(
+            f"{key} {value}" for key, value in _settings(one).items() if isinstance(value, (str, int, float))
+        )
         numbers = [number(one.get(key)) for key in ("accuracy", "distance_equivalents", "candidates", "build_seconds")]
         rows.append([str(one["method"]), words, *numbers])
     return Table(title, columns, rows, "Accuracy is the share of queries whose class the vote names.")
@@ -91,12 +94,14 @@ def _vote_sentence(found: list[dict[str, Any]], title: str) -> str:
     cell, means = _best(found, "garlic", "cell"), _best(found, "means")
     parts = []
     if exact and ours:
-        part = f"neighbours found by GARLIC classify {ours[0]:.2%} right, all neighbours {exact[0]:.2%}"
+        part = f"GARLIC's neighbours name {percent(ours[0], 2)} of the classes, the exact ones {percent(exact[0], 2)}"
         if exact[1] and ours[1]:
-            part += f", at {ours[1] / exact[1]:.1%} of the work"
+            part += f", at {percent(ours[1] / exact[1], 1)} of the work"
         parts.append(part)
     if cell and means:
-        parts.append(f"the cells' vote {cell[0]:.2%}, the vote of k-means cells {means[0]:.2%} (the best of each)")
+        parts.append(
+            f"the cells' vote {percent(cell[0], 2)}, that of k-means {percent(means[0], 2)} (the best of each)"
+        )
     return f"{title}: {'; '.join(parts)}." if parts else ""
 
 
@@ -114,7 +119,7 @@ def complexity(results: Results, out: Path) -> Section:
         Column("exponent", "fixed"),
         Column("r²", "share"),
     ]
-    columns += [Column("from"), Column("to"), Column("published")]
+    columns += [Column("published exponent", "fixed"), Column("from"), Column("to"), Column("published formula")]
     rows: list[list[Any]] = []
     for axis in sorted(
         {str(one["axis"]) for one in results.complexity},
@@ -170,61 +175,26 @@ def _fit_rows(one: dict[str, Any], axis: str) -> list[list[Any]]:
                 number(fit.get("exponent")),
                 number(fit.get("r2")),
             ]
-            rows.append([*head, *ends, str(one.get("published") or "")])
+            expected = one.get("published_exponents")
+            expected = number(expected.get(name)) if isinstance(expected, dict) else None
+            rows.append([*head, expected, *ends, str(one.get("published") or "")])
     return rows
 
 
 def _growth_sentence(rows: list[list[Any]]) -> str:
-    parts = [
-        f"{row[2].split(' (')[0]} of preset {row[1]} as {row[0].split()[-1]}^{row[3]:.2f}"
-        for row in rows
-        if row[3] is not None
-    ]
-    return f"Measured growth: {', '.join(parts)}." if parts else ""
-
-
-def find_curvature(content: dict[str, Any]) -> tuple[float, float | None] | None:
-    """Mean and deviation of the curvature in a diagnosis, however it is laid out; over several radii, their mean."""
-    found = _means(content.get("curvature"))
-    if not found:
-        return None
-    deviations = [deviation for _, deviation in found if deviation is not None]
-    mean = sum(value for value, _ in found) / len(found)
-    return mean, (sum(deviations) / len(deviations) if deviations else None)
-
-
-def _means(part: Any) -> list[tuple[float, float | None]]:
-    if isinstance(part, list):
-        return [one for item in part for one in _means(item)]
-    if not isinstance(part, dict):
-        return []
-    mean = number(part.get("mean"))
-    if mean is not None:
-        names = ("deviation", "standard_deviation", "std", "sd")
-        return [(mean, next((value for name in names if (value := number(part.get(name))) is not None), None))]
-    for name in ("overall", "by_radius", "radius", "radii"):
-        if found := _means(part.get(name)):
-            return found
-    return [one for key in sorted(part) for one in _means(part[key])]
-
-
-def diagnostics(results: Results) -> Section:
-    """Links to the diagnosis of each index, and its main numbers."""
-    question = "What do the cells look like: coverage, landscape, curvature, anisotropy?"
-    section = Section(
-        "diagnostics", "Diagnostics of the indexes", question, ran=bool(results.diagnostics or results.diagnostic_pages)
-    )
-    rows = []
-    for name, content in sorted(results.diagnostics.items()):
-        curvature = find_curvature(content)
-        rows.append([name, *(curvature or (None, None))])
-    if rows:
-        columns = [Column("index"), Column("curvature, mean", "share"), Column("curvature, deviation", "share")]
-        section.tables.append(
-            Table("Curvature", columns, rows, "The definition stands in the diagnosis of each index.")
-        )
-    section.embeds = [(Path(page).stem, page) for page in results.diagnostic_pages]
-    return section
+    """The exponents, one part for each axis."""
+    parts = []
+    for axis in dict.fromkeys(row[0] for row in rows):
+        found = [
+            f"{row[2].split(' (')[0]} {row[3]:.2f} ({row[1]})" for row in rows if row[0] == axis and row[3] is not None
+        ]
+        parts += [f"in the {axis}: {', '.join(found)}"] if found else []
+    compared = [row for row in rows if row[3] is not None and row[5] is not None]
+    close = sum(abs(row[3] - row[5]) <= 0.2 for row in compared)
+    verdict = " The published formulas stand beside them in the table; they give no exponent to agree with."
+    if compared:
+        verdict = f" {close} of {len(compared)} agree with the published formula within 0.2."
+    return f"Measured exponents {'; '.join(parts)}.{verdict}" if parts else ""
 
 
 def pictures(results: Results) -> Section:

@@ -17,9 +17,10 @@ from matplotlib.ticker import FuncFormatter
 from paper.report.curves import frontier_rows
 from paper.report.document import Line
 from paper.report.load import METRICS
-from paper.report.styles import SETTINGS, shades, style
+from paper.report.styles import LINES, SETTINGS, shades, style
 
 WIDTH = 7.2
+Spread = tuple[float, float, float | None]
 COST_LABELS = {
     "candidates": "candidates per query (exact distances)",
     "distance_equivalents": "all work per query (distance equivalents)",
@@ -88,12 +89,13 @@ def draw(axes: Axes, lines: Sequence[Line], metric: str, cost: str, choose: str,
     """The frontier of `choose` against `cost`, showing `metric`; one line a seed, the first of them in the legend."""
     for line, look in zip(lines, looks(lines), strict=True):
         shown = False
+        thin = {"linewidth": 0.7, "markersize": 2.5} if len(line.runs) > 3 else {}
         for run in line.runs:
             rows = [row for row in frontier_rows(run.rows, choose, cost) if row.get(metric) is not None]
             points = [(row.get(cost), 1.0 - row.get(metric) if missed else row.get(metric)) for row in rows]
             points = [(x, y) for x, y in points if not missed or y > 0.0]
             if points:
-                axes.plot(*zip(*points, strict=True), label=None if shown else line.label, **look)
+                axes.plot(*zip(*points, strict=True), label=None if shown else line.label, **(look | thin))
                 shown = True
     axes.set_xlabel(COST_LABELS[cost])
     log_axis(axes)
@@ -225,4 +227,29 @@ def scaling_figure(
             log_axis(axes, "y")
         figure.suptitle(title, fontsize=11)
         legend_below(figure, list(grid), 2)
+        return figure
+
+
+def curvature_figure(series: Sequence[tuple[str, list[Spread], list[Spread]]]) -> Figure:
+    """Mean and deviation against the size of the neighbourhood and against coverage: (index, by size, by coverage)."""
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(WIDTH, 3.2 + 0.2 * -(-len(series) // 2)), layout="constrained")
+        grid = figure.subplots(1, 2, sharey=True)
+        seen: Counter[str] = Counter()
+        for name, *panels in series:
+            look = style("garlic-paper" if name.endswith("paper") else "garlic-default")
+            line = LINES[seen[look.name] % len(LINES)]
+            seen[look.name] += 1
+            for axes, points in zip(grid, panels, strict=True):
+                x, mean, deviation = zip(*points, strict=True) if points else ((), (), ())
+                known = [one or 0.0 for one in deviation]
+                axes.errorbar(
+                    x, mean, known, color=look.color, marker=look.marker, linestyle=line, capsize=2, label=name
+                )
+        grid[0].set_xlabel("neighbours in the neighbourhood")
+        grid[1].set_xlabel("cells that cover the point")
+        grid[0].set_ylabel("curvature (mean ± deviation)")
+        grid[0].set_ylim(0.0, 1.0)
+        log_axis(grid[0])
+        legend_below(figure, [grid[0]], 2)
         return figure

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper.report.ablation import ablation_table, agreement, order_lines, spread_sentence
+from paper.report.ablation import ablation_table, agreement, order_lines
 from paper.report.curves import mean_cost_for, per_candidate
 from paper.report.document import Figure, Line, Section, by_set, method_lines, set_name, variant_lines
 from paper.report.experiments import Spec
 from paper.report.load import Results, Run
 from paper.report.numbers import count
 from paper.report.plots import COST_LABELS, efficiency_figure, metrics_figure, recall_figure, save
+from paper.report.styles import style
 from paper.report.tables import build_seconds, cost_table, recall_table
+from paper.report.wording import seeds_sentence, spread_sentence
 
 COMPARISON = "recall-vs-candidates"
 
@@ -64,6 +66,7 @@ def efficiency(results: Results, out: Path) -> Section:
     section = Section(
         "efficiency", "Efficiency against build time", "What does a method's recall per candidate cost at build time?"
     )
+    findings = []
     for name, runs in by_set(results.of(COMPARISON)).items():
         points = []
         for line in method_lines(runs):
@@ -74,6 +77,11 @@ def efficiency(results: Results, out: Path) -> Section:
         if points:
             section.ran = True
             title = set_name(name)
+            best, quick = max(points, key=lambda one: one[2]), min(points, key=lambda one: one[1])
+            findings.append(
+                f"{title}: most recall a candidate by {style(best[0]).name} ({best[2]:.3g}, built in {best[1]:.1f} s), "
+                f"quickest build by {style(quick[0]).name} ({quick[1]:.1f} s, {quick[2]:.3g})."
+            )
             caption = (
                 f"{title}: mean over each method's own sweep of Recall@1 per 10,000 candidates against build time. "
                 "Sweeps "
@@ -82,6 +90,7 @@ def efficiency(results: Results, out: Path) -> Section:
             section.figures.append(
                 _save(efficiency_figure(points, f"{title}: efficiency"), out, f"efficiency-{name}", caption)
             )
+    section.finding = " ".join(findings)
     return section
 
 
@@ -104,7 +113,7 @@ def ablation(results: Results, spec: Spec, out: Path) -> Section:
         section.tables.append(ablation_table(lines, spec, f"{title}: Recall@1 per candidate"))
         section.tables.append(cost_table(lines, "recall_at_1", f"{title}: what a recall costs"))
         section.tables.append(recall_table(lines, "recall_at_1", f"{title}: recall at fixed numbers of candidates"))
-        sentences = [agreement(lines, spec), spread_sentence(lines, spec)]
+        sentences = [agreement(lines, spec), spread_sentence(lines, spec), seeds_sentence(lines)]
         said = " ".join(one for one in sentences if one)
         if said:
             findings.append(f"{set_name(name)}: {said}" if len(groups) > 1 else said)
