@@ -36,8 +36,15 @@ def order_lines(lines: Sequence[Line], spec: Spec) -> list[Line]:
     return sorted(lines, key=lambda line: _place(line, spec.order))
 
 
+def plain_label(line: Line) -> str:
+    """Label and value in one spelling, to look for words in."""
+    value = line.runs[0].value
+    spelled = (line.label if value is None else f"{line.label} {value}").lower()
+    return spelled.replace("kmeans", "k-means").replace("-plus-plus", "++")
+
+
 def _place(line: Line, words: Sequence[str]) -> int:
-    label = f"{line.label} {line.runs[0].value}".lower()
+    label = plain_label(line)
     return next((i for i, word in enumerate(words) if word in label), len(words))
 
 
@@ -102,7 +109,7 @@ def published_of(line: Line, published: Published | None) -> float | None:
     """The published value of a variant, where the text tells which it is."""
     if published is None:
         return None
-    label = f"{line.label} {line.runs[0].value}".lower()
+    label = plain_label(line)
     return next(
         (value for word, value in published.known.items() if word in label.split() or label.startswith(word)), None
     )

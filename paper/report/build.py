@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paper.report import diagnostics, html, markdown, others, sections
+from paper.report import diagnostics, dimension, html, markdown, others, sections
 from paper.report.claims import DISAGREES, PARTLY, Claim, check_claims
 from paper.report.document import Section, by_set, method_lines
 from paper.report.experiments import ABLATIONS
@@ -42,6 +42,7 @@ def all_sections(results: Results, out: Path) -> list[Section]:
     first = [sections.comparison(results, out), sections.efficiency(results, out), sections.metrics(results, out)]
     ablations = [sections.ablation(results, spec, out) for spec in ABLATIONS]
     last = [
+        dimension.dimensionality(results, out),
         others.classification(results, out),
         others.complexity(results, out),
         diagnostics.diagnostics(results, out),

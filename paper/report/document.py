@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from paper.report.load import Run
+from paper.report.load import Run, number
 from paper.report.numbers import plain
 from paper.report.styles import rank, style
 
@@ -119,9 +119,27 @@ def variant_lines(runs: Sequence[Run], label: str = "variant") -> list[Line]:
     several = len({method for method, _ in found}) > 1
     lines = []
     for (method, name), members in found.items():
-        shown = set_name(name) if label == "set" else name
-        lines.append(Line(f"{style(method).name}: {shown}" if several else shown, method, tuple(members)))
+        shown = set_name(name) if label == "set" else style(method).name if name == method else name
+        lines.append(
+            Line(
+                f"{style(method).name}: {shown}" if several and shown != style(method).name else shown,
+                method,
+                tuple(members),
+            )
+        )
     return sorted(lines, key=lambda line: rank(line.method))
+
+
+def split_rows(runs: Sequence[Run], param: str, label: str) -> list[Run]:
+    """Each run as several, one for each value of a search parameter, which becomes the variant."""
+    found = []
+    for run in runs:
+        values = sorted({value for row in run.rows if (value := number(row.params.get(param))) is not None})
+        for value in values:
+            rows = [row for row in run.rows if number(row.params.get(param)) == value]
+            rest = tuple(replace(row, params={k: v for k, v in row.params.items() if k != param}) for row in rows)
+            found.append(replace(run, variant=f"{label} = {value:g}", value=value, rows=rest))
+    return sorted(found, key=lambda run: (run.set, run.method, run.value))
 
 
 def _grouped(runs: Sequence[Run], label: str) -> dict[tuple[str, str], list[Run]]:

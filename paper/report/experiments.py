@@ -20,7 +20,10 @@ class Published:
 
 @dataclass(frozen=True)
 class Spec:
-    """One ablation. `order` are words of the labels, the reference first; `choice` is what the authors settled on."""
+    """One ablation. `order` are words of the labels, the reference first; `choice` is what the authors settled on.
+
+    `split_by` is a parameter of the search to tell lines apart by, where the build is the same.
+    """
 
     name: str
     title: str
@@ -28,7 +31,7 @@ class Spec:
     choice: float | str | dict[str, float] | None = None
     order: tuple[str, ...] = ()
     published: Published | None = None
-    lines: str = "variant"
+    split_by: str = ""
 
     def choice_for(self, name: str) -> float | str | None:
         """The authors' choice on a data set: some differ between pictures and descriptors."""
@@ -54,18 +57,24 @@ ABLATIONS: tuple[Spec, ...] = (
         "Initialisation",
         "Where should the first cells lie?",
         "k-means++",
-        ("k-means++", "kmeans++", "k-means", "kmeans", "random", "farthest"),
+        ("k-means++", "k-means", "random", "farthest"),
     ),
     Spec("gamma", "Split threshold γ", "From which share of the points on is a cell split?", 0.01),
     Spec("clone-shell", "Clone threshold e", "How far outside may points lie to be cloned for?", 2.2),
     Spec("tau", "Radius τ", "How many standard deviations does a cell reach?", 3.0),
-    Spec("bin-budget", "Bin budget ρ", "Which share of a cell's occupied bins must be scanned?", 0.3),
-    Spec("bin-shape", "Bin shape (r, n_r, n_a)", "How many axes and steps should the bins have?"),
     Spec(
-        "dimensionality",
-        "Dimensionality",
-        "What does the dimension cost, the pictures being the same?",
-        lines="set",
+        "bin-budget",
+        "Bin budget ρ",
+        "Which share of a cell's occupied bins must be scanned?",
+        0.3,
+        split_by="bins",
+    ),
+    Spec(
+        "bin-shape",
+        "Bin shape (r, n_r, n_a)",
+        "How many axes and steps should the bins have?",
+        "r 3, n_r 6, n_a 4",
+        ("r 3, n_r 6, n_a 4",),
     ),
     Spec(
         "losses",

@@ -57,6 +57,7 @@ class Run:
     dim: int
     queries: int
     build_seconds: float | None
+    build_cpu_seconds: float | None
     cells: int | None
     bytes: int | None
     settings: dict[str, Any]
@@ -110,6 +111,8 @@ def load(out: Path) -> Results:
     if (out / "run.json").is_file():
         found = _read(out / "run.json", "run.json", results)
         results.run_info = found if isinstance(found, dict) else {}
+        failed = results.run_info.get("failed")
+        results.problems += [f"{one}: failed" for one in failed] if isinstance(failed, list) else []
     results.runs.sort(
         key=lambda run: (run.experiment, run.set, run.method, _order(run), run.variant, run.seed, run.source)
     )
@@ -147,6 +150,8 @@ def _load_file(path: Path, name: str, results: Results) -> None:
 
 
 def _load_other(kind: str, content: dict[str, Any], name: str, results: Results) -> None:
+    if kind == "classification" and "methods" in content:
+        return  # the runner's mark that a set is done
     needed = {"classification": ("set", "method", "accuracy"), "complexity": ("axis", "preset", "points")}[kind]
     missing = [key for key in needed if key not in content]
     if missing:
@@ -180,6 +185,7 @@ def _run(content: dict[str, Any], name: str) -> Run:
         dim=int(content.get("dim") or 0),
         queries=int(content.get("queries") or 0),
         build_seconds=number(content.get("build_seconds")),
+        build_cpu_seconds=number(content.get("build_cpu_seconds")),
         cells=None if number(content.get("cells")) is None else int(content["cells"]),
         bytes=None if number(content.get("bytes")) is None else int(content["bytes"]),
         settings=dict(content.get("settings") or {}),

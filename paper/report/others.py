@@ -16,7 +16,7 @@ QUANTITIES = {
     "query_us": "time of a query (µs)",
     "distance_equivalents": "work (distance equivalents)",
 }
-AXES = {"n": "points n", "cells": "cells K", "dim": "dimension d", "rank": "axes per cell r"}
+AXES = {"n": "points n", "points": "points n", "cells": "cells K", "dim": "dimension d", "rank": "axes per cell r"}
 
 
 def classification(results: Results, out: Path) -> Section:
@@ -185,9 +185,8 @@ def _growth_sentence(rows: list[list[Any]]) -> str:
     """The exponents, one part for each axis."""
     parts = []
     for axis in dict.fromkeys(row[0] for row in rows):
-        found = [
-            f"{row[2].split(' (')[0]} {row[3]:.2f} ({row[1]})" for row in rows if row[0] == axis and row[3] is not None
-        ]
+        main = [row for row in rows if row[0] == axis and row[3] is not None and row[2] in QUANTITIES.values()]
+        found = [f"{row[2].split(' (')[0]} {row[3]:.2f} ({row[1]})" for row in main]
         parts += [f"in the {axis}: {', '.join(found)}"] if found else []
     compared = [row for row in rows if row[3] is not None and row[5] is not None]
     close = sum(abs(row[3] - row[5]) <= 0.2 for row in compared)

@@ -163,7 +163,7 @@ def metrics_figure(lines: Sequence[Line], title: str, cost: str) -> Figure:
         return figure
 
 
-def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str) -> Figure:
+def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str, time: str) -> Figure:
     """Recall per candidate against build time: (method, build seconds, recall per candidate), one point a method."""
     with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
@@ -179,7 +179,7 @@ def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str) ->
                 linestyle="none",
                 label=look.name,
             )
-        axes.set_xlabel("build time (s)")
+        axes.set_xlabel(f"{time} (s)")
         axes.set_ylabel("Recall@1 per 10,000 candidates,\nmean over the sweep")
         axes.margins(0.1)
         log_axis(axes)
@@ -252,4 +252,22 @@ def curvature_figure(series: Sequence[tuple[str, list[Spread], list[Spread]]]) -
         grid[0].set_ylim(0.0, 1.0)
         log_axis(grid[0])
         legend_below(figure, [grid[0]], 2)
+        return figure
+
+
+def growth_figure(panels: dict[str, dict[str, list[tuple[float, float]]]], title: str) -> Figure:
+    """Costs against the dimension, a panel for each kind of cost, a line for each method."""
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
+        grid = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (cost, series) in zip(grid, panels.items(), strict=True):
+            for method, points in series.items():
+                if points:
+                    axes.plot(*zip(*points, strict=True), label=style(method).name, **style(method).plot())
+            axes.set_xlabel("dimension")
+            axes.set_ylabel(COST_LABELS[cost].replace(" (", "\n("))
+            log_axis(axes)
+            log_axis(axes, "y")
+        figure.suptitle(title, fontsize=11)
+        legend_below(figure, list(grid), 3)
         return figure

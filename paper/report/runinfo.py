@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paper.report.load import Results
+from paper.report.load import Results, number
 
 
 def duration(seconds: float) -> str:
@@ -21,8 +21,13 @@ def command(results: Results) -> str:
 
 
 def machine_text(machine: dict[str, Any]) -> str:
-    """A machine in words."""
-    return ", ".join(f"{name}: {value}" for name, value in machine.items() if isinstance(value, (str, int, float)))
+    """A machine in words: what does not change from minute to minute."""
+    parts = [str(machine["cpu"])] if machine.get("cpu") else []
+    cores = machine.get("cores_allowed") or machine.get("cores")
+    parts += [f"{cores} cores"] if cores else []
+    memory = number(machine.get("memory_bytes"))
+    parts += [f"{memory / 2**30:.0f} GiB"] if memory else []
+    return ", ".join(parts)
 
 
 def made(results: Results) -> list[str]:
@@ -31,22 +36,15 @@ def made(results: Results) -> list[str]:
     seconds = results.run_info.get("seconds")
     if isinstance(seconds, (int, float)):
         lines[0] += f" The run took {duration(float(seconds))}."
-    machine = results.run_info.get("machine")
-    machines = [machine] if isinstance(machine, dict) and machine else _machines(results)
+    given = results.run_info.get("machine")
+    found = [given] if isinstance(given, dict) and given else [run.machine for run in results.runs]
+    machines = list(dict.fromkeys(filter(None, map(machine_text, found))))
     if machines:
-        lines.append("Machine: " + "; ".join(machine_text(one) for one in machines) + ".")
+        lines.append(f"Machine: {'; '.join(machines)}.")
     dates = results.dates()
     if dates:
         lines.append(f"Results of {dates[0]}." if len(dates) == 1 else f"Results of {dates[0]} to {dates[-1]}.")
     return lines
-
-
-def _machines(results: Results) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for run in results.runs:
-        if run.machine and run.machine not in found:
-            found.append(run.machine)
-    return found
 
 
 WORDS = (

@@ -30,8 +30,12 @@ def fixed_counts(points: int) -> list[int]:
 
 def build_seconds(runs: Sequence[Run]) -> float | None:
     """The mean time of the builds."""
-    known = [run.build_seconds for run in runs if run.build_seconds is not None]
-    return fmean(known) if known else None
+    return _mean([run.build_seconds for run in runs])
+
+
+def cpu_seconds(runs: Sequence[Run]) -> float | None:
+    """The mean processor time of the builds, all threads together."""
+    return _mean([run.build_cpu_seconds for run in runs])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -48,13 +52,13 @@ def recall_table(lines: Sequence[Line], recall: str, title: str) -> Table:
         Column("cells", "count"),
         Column("build s", "seconds"),
     ]
-    columns += [Column("index MB", "count")]
+    columns += [Column("build CPU s", "seconds"), Column("index MB", "count")]
     columns += [Column(f"{NAMES[recall]} @ {count:,}", "share") for count in counts] + [Column("best", "share")]
     rows: list[list[Any]] = []
     for line in lines:
         sizes = [None if run.bytes is None else run.bytes / 1e6 for run in line.runs]
         row: list[Any] = [line.label, len({run.seed for run in line.runs})]
-        row += [_mean([run.cells for run in line.runs]), build_seconds(line.runs), _mean(sizes)]
+        row += [_mean([run.cells for run in line.runs]), build_seconds(line.runs), cpu_seconds(line.runs), _mean(sizes)]
         row += [mean_recall_at(line.runs, recall, "candidates", count) for count in counts]
         rows.append([*row, highest(line.runs, recall)])
     return Table(title, columns, rows, f"{NAMES[recall]} at a number of candidates. {HOW}")

@@ -102,7 +102,6 @@ def ablation_runs() -> list[dict[str, Any]]:
         "initial-cells": (50, 100, 200),
         "gamma": (0.0025, 0.005, 0.01, 0.02, 0.05),
         "clone-shell": (1.5, 2.2, 3.0),
-        "bin-budget": (0.1, 0.2, 0.3, 1.0),
     }
     for name, values in numbers.items():
         found += [
@@ -110,21 +109,28 @@ def ablation_runs() -> list[dict[str, Any]]:
         ]
     words = {
         "bin-shape": {"r 3, 6 x 4": 1.0, "r 2, 6 x 4": 1.2},
-        "initialisation": {"k-means": 1.0, "k-means++": 1.0, "farthest point": 1.5, "random": 1.1},
+        "initialisation": {
+            "init = kmeans": 1.0,
+            "init = kmeans-plus-plus": 1.0,
+            "init = farthest-point": 1.5,
+            "init = random": 1.1,
+        },
         "losses": {"all": 1.0, "without coverage": 1.1, "without anchor": 1.6, "divergence alone": 1.8},
-        "split-clone": {"both": 1.0, "split only": 1.2, "clone only": 3.0, "none": 3.5},
+        "split-clone": {"both": 1.0, "split only": 1.2, "clone only": 3.0, "neither": 3.5},
         "covariance": {"full": 1.0, "diagonal": 400.0, "isotropic": 900.0},
         "selection": {"published training": 1.0, "guard and selection": 0.8},
-        "online": {"built at once": 1.0, "half added online": 1.05},
+        "online": {"built from all": 1.0, "half added online": 1.05, "half added online, recalibrated": 1.02},
     }
     for name, variants in words.items():
-        found += [run(name, "garlic-paper", 0.45 * f, variant=v, value=v) for v, f in variants.items()]
-    found.append(run("covariance", "garlic-default", 0.3, variant="tempered", value="tempered"))
-    found += [run("seeds", "garlic-paper", 0.45 + 0.01 * s, seed=s, variant="paper") for s in range(10)]
+        found += [run(name, "garlic-paper", 0.45 * f, variant=v, value=None) for v, f in variants.items()]
+    found.append(run("bin-budget", "garlic-paper", 0.45))
+    found.append(run("covariance", "garlic-default", 0.3, variant="tempered"))
+    found += [run("seeds", "garlic-paper", 0.45 + 0.01 * s, seed=s) for s in range(10)]
     for side in (8, 16, 28):
-        found.append(
-            run("dimensionality", "garlic-paper", side / 40, set=f"fashion-mnist-{side}x{side}", dim=side * side)
-        )
+        given = {"set": f"fashion-mnist-{side}x{side}", "dim": side * side, "points": 10_000}
+        found += [
+            run("dimensionality", m, f * side / 40, **given) for m, f in (("garlic-paper", 1.0), ("faiss-ivf", 2.0))
+        ]
     for value in (2.0, 3.0, 4.0):
         factor = 2.0 ** (value - 3.0) * 20
         found.append(

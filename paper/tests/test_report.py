@@ -16,7 +16,8 @@ from paper.report.build import make_report
 from paper.report.checks import SPECS
 from paper.report.claims import AGREES, DISAGREES, PARTLY, UNKNOWN, check_claims
 from paper.report.curves import Estimate, cost_for, frontier, over_seeds, per_candidate, recall_at
-from paper.report.document import Line, method_lines, variant_lines
+from paper.report.dimension import growth
+from paper.report.document import Line, method_lines, split_rows, variant_lines
 from paper.report.load import Results, Row, load
 from paper.report.mapping import ENTRIES, NOT_RUN
 from paper.report.numbers import text
@@ -125,7 +126,7 @@ def ablation_lines(results: Results, name: str) -> list[Line]:
 
 def test_the_reference_comes_first_and_has_ratio_one(tmp_path: Path) -> None:
     results = loaded(tmp_path, made_up.ablation_runs())
-    for name, label in (("losses", "all"), ("split-clone", "both"), ("initialisation", "k-means++")):
+    for name, label in (("losses", "all"), ("split-clone", "both"), ("initialisation", "init = kmeans-plus-plus")):
         found = averages(ablation_lines(results, name), SPECS[name])
         assert found[0].line.label == label
         assert found[0].ratio == 1.0
@@ -148,16 +149,16 @@ def with_ratios(name: str, ratios: dict[str, float]) -> list[dict]:
     runs = []
     for label, ratio in ratios.items():
         rows = [{"params": {"probes": p}, "recall_at_1": 0.9 * ratio, "candidates": 100.0 * p} for p in (1, 2)]
-        runs.append(made_up.run(name, "garlic-paper", 1.0, variant=label, value=label, rows=rows))
+        runs.append(made_up.run(name, "garlic-paper", 1.0, variant=label, value=None, rows=rows))
     return runs
 
 
 def test_agreement_is_worded_from_order_and_size(tmp_path: Path) -> None:
-    alike = {"both": 1.0, "split only": 0.88, "clone only": 0.33, "none": 0.29}
+    alike = {"both": 1.0, "split only": 0.88, "clone only": 0.33, "neither": 0.29}
     said = agreement(
         ablation_lines(loaded(tmp_path / "a", with_ratios("split-clone", alike)), "split-clone"), SPECS["split-clone"]
     )
-    assert "The order agrees: both > none" in said
+    assert "The order agrees: both > neither" in said
     assert "3 of 3 within 10 %" in said
     other = {"full": 1.0, "diagonal": 0.4, "isotropic": 0.5}
     said = agreement(
@@ -182,6 +183,22 @@ def test_the_published_choice_is_judged(tmp_path: Path) -> None:
     assert "disagrees with it" in said
     said = spread_sentence(ablation_lines(results, "losses"), SPECS["losses"])
     assert "agrees with the published choice" in said
+
+
+def test_a_sweep_over_a_search_parameter_becomes_variants(tmp_path: Path) -> None:
+    runs = loaded(tmp_path, made_up.ablation_runs()).of("bin-budget")
+    lines = variant_lines(split_rows(runs, "bins", "ρ"))
+    assert [line.label for line in lines] == ["ρ = 0.3", "ρ = 1"]
+    assert [row.params for row in lines[0].runs[0].rows] == [{"probes": p} for p in (1, 2, 4, 8, 16, 32)]
+    assert reference(lines, SPECS["bin-budget"]) is lines[0]
+
+
+def test_growth_with_the_dimension(tmp_path: Path) -> None:
+    runs = loaded(tmp_path, made_up.ablation_runs()).of("dimensionality")
+    lines = sorted(variant_lines(runs, "set"), key=lambda line: line.runs[0].dim)
+    found = growth(lines, "garlic-paper", "candidates")
+    assert [dim for dim, _ in found] == [64, 256, 784]
+    assert found[2][1] / found[0][1] == pytest.approx(28 / 8, rel=0.05)
 
 
 # Claims
