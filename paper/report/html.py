@@ -29,7 +29,12 @@ figcaption, .note { font-size: 0.85rem; color: #333; }
 .finding { background: #eef5fb; border-left: 4px solid #0072B2; padding: 0.4rem 0.8rem; }
 details { margin: 0.5rem 0; } iframe { width: 100%; height: 40rem; border: 1px solid #bbb; }
 nav ol { columns: 2; }
-@media print { body { max-width: none; font-size: 11pt; } nav { display: none; } figure { break-inside: avoid; } }
+.numbers td:first-child { white-space: nowrap; }
+@page { margin: 14mm; }
+@media print {
+  body { max-width: none; padding: 0; font-size: 10pt; } nav, details { display: none; } figure { break-inside: avoid; }
+  table { font-size: 7pt; } figcaption, .note { font-size: 8pt; } th, td { padding: 0.1rem 0.25rem; } .scroll { overflow: visible; }
+}
 """
 
 
@@ -48,8 +53,8 @@ def table_html(table: Table) -> str:
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     rows = "\n".join(body)
     return (
-        f'<div class="scroll"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>\n{note}"
+        f'<div class="scroll"><table class="numbers"><caption>{escape(table.title)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{note}"
     )
 
 
@@ -91,12 +96,10 @@ def claims_html(claims: Sequence[Claim]) -> str:
     """The claims with their verdicts."""
     rows = []
     for claim in claims:
-        cells = (claim.statement, claim.rule, claim.measured, claim.verdict, claim.sentence)
-        rows.append(
-            f'<tr id="claim-{claim.number}"><td class="n">{claim.number}</td>'
-            + "".join(f"<td>{escape(c)}</td>" for c in cells)
-            + "</tr>"
-        )
+        measured = "<br>".join(escape(part) for part in claim.measured.split("; "))
+        cells = (escape(claim.statement), escape(claim.rule), measured, claim.verdict, escape(claim.sentence))
+        body = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f'<tr id="claim-{claim.number}"><td class="n">{claim.number}</td>{body}</tr>')
     names = ("", "published", "how it is checked", "measured", "verdict", "in words")
     head = "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
     table = (

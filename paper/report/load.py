@@ -81,6 +81,7 @@ class Results:
     pictures: list[str] = field(default_factory=list)
     run_info: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    quick: bool = False
 
     def of(self, experiment: str) -> list[Run]:
         """The runs of one experiment."""
@@ -165,6 +166,7 @@ def _load_run(content: dict[str, Any], name: str, results: Results) -> None:
     if missing:
         results.problems.append(f"{name}: lacks {', '.join(missing)}")
         return
+    results.quick |= content.get("quick") is True
     try:
         results.runs.append(_run(content, name))
     except (TypeError, ValueError, AttributeError) as error:

@@ -101,6 +101,6 @@ def _sentence(entry: Entry, section: Section, claims: dict[int, Claim]) -> str:
         return " ".join([*parts, entry.remark])
     if section.finding and all(claims[place].verdict == UNKNOWN for place in entry.claims):
         parts.append(section.finding)
-        if "agree" not in section.finding:
+        if "agree" not in section.finding and not entry.claims:
             parts.append(NO_NUMBER)
     return " ".join(parts) or NO_NUMBER

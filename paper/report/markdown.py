@@ -10,7 +10,7 @@ from paper.report.experiments import ABLATIONS
 from paper.report.load import Results
 from paper.report.mapping import Counterpart
 from paper.report.numbers import text
-from paper.report.runinfo import command, made
+from paper.report.runinfo import READING, command, made
 from paper.report.sections import COMPARISON
 
 
@@ -80,6 +80,7 @@ def _comparison(sections: Sequence[Section]) -> list[str]:
     if not section.ran:
         return [*lines, "Not run.", ""]
     lines += [section.finding, ""] if section.finding else []
+    lines += [READING, ""]
     return lines + tables_markdown(section.tables[::2])
 
 

@@ -36,6 +36,10 @@ def made(results: Results) -> list[str]:
     seconds = results.run_info.get("seconds")
     if isinstance(seconds, (int, float)):
         lines[0] += f" The run took {duration(float(seconds))}."
+    if results.quick:
+        lines.append(
+            "A quick run, on parts of the data sets and with short trainings: a look, and no basis for verdicts."
+        )
     given = results.run_info.get("machine")
     found = [given] if isinstance(given, dict) and given else [run.machine for run in results.runs]
     machines = list(dict.fromkeys(filter(None, map(machine_text, found))))
@@ -56,6 +60,13 @@ WORDS = (
 )
 
 
+READING = (
+    "Tables are read off each line's frontier, the settings that no other setting of its sweep beats, linearly in (log "
+    "cost, recall) between measured settings. ≥ and ≤ mark what lies beyond the ends of a sweep, – what was not reached or "
+    "not measured; ± is the standard deviation over seeds."
+)
+
+
 def about(results: Results) -> list[str]:
     """The opening paragraphs."""
-    return [*made(results), WORDS]
+    return [*made(results), WORDS, READING]

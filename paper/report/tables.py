@@ -13,12 +13,6 @@ from paper.report.load import Run
 
 TARGETS = (0.8, 0.9, 0.95, 0.99)
 NAMES = {"recall_at_1": "Recall@1", "recall_at_10": "10-recall@10"}
-HOW = (
-    "Read off each line's frontier (the settings no other setting beats), linearly in (log cost, recall) between "
-    "measured "
-    "settings; ≥ and ≤ mark what lies beyond the ends of a sweep, – what was not reached or not measured; ± is the "
-    "standard deviation over seeds."
-)
 
 
 def fixed_counts(points: int) -> list[int]:
@@ -61,7 +55,7 @@ def recall_table(lines: Sequence[Line], recall: str, title: str) -> Table:
         row += [_mean([run.cells for run in line.runs]), build_seconds(line.runs), cpu_seconds(line.runs), _mean(sizes)]
         row += [mean_recall_at(line.runs, recall, "candidates", count) for count in counts]
         rows.append([*row, highest(line.runs, recall)])
-    return Table(title, columns, rows, f"{NAMES[recall]} at a number of candidates. {HOW}")
+    return Table(title, columns, rows)
 
 
 def cost_table(lines: Sequence[Line], recall: str, title: str) -> Table:
@@ -76,11 +70,7 @@ def cost_table(lines: Sequence[Line], recall: str, title: str) -> Table:
         for cost in ("candidates", "distance_equivalents"):
             row += [mean_cost_for(line.runs, recall, cost, target) for target in TARGETS]
         rows.append(row + [best_qps(line.runs, recall, target) for target in (0.9, 0.99)])
-    note = (
-        "Candidates (exact distances) and work (distance equivalents, everything counted) needed for "
-        f"{NAMES[recall]}, and "
-        f"the highest rate among settings that reach it. {HOW}"
-    )
+    note = f"What {NAMES[recall]} needs; QPS is the highest rate among the settings that reach it."
     return Table(title, columns, rows, note)
 
 

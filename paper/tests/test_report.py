@@ -384,6 +384,19 @@ def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
     assert main([str(tmp_path / "missing")]) == 1
 
 
+def test_quick_runs_failures_and_marks_are_told_apart(tmp_path: Path) -> None:
+    made_up.write(tmp_path, [made_up.run("gamma", "garlic-paper", 1.0, quick=True)], others=False)
+    marks = tmp_path / "results" / "classification"
+    marks.mkdir()
+    (marks / "mnist.json").write_text('{"experiment": "classification", "methods": []}', encoding="utf-8")
+    (tmp_path / "run.json").write_text('{"command": "make paper", "failed": ["tau 3/5"]}', encoding="utf-8")
+    make_report(tmp_path)
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "A quick run" in summary
+    assert "Left out: tau 3/5: failed" in summary
+    assert summary.count("Left out:") == 1
+
+
 def test_bad_files_are_named_and_the_rest_is_reported(tmp_path: Path) -> None:
     made_up.write(tmp_path, made_up.ablation_runs()[:3], others=False)
     folder = tmp_path / "results" / "gamma"
