@@ -32,8 +32,10 @@ nav ol { columns: 2; }
 .numbers td:first-child { white-space: nowrap; }
 @page { margin: 14mm; }
 @media print {
-  body { max-width: none; padding: 0; font-size: 10pt; } nav, details { display: none; } figure { break-inside: avoid; }
-  table { font-size: 7pt; } figcaption, .note { font-size: 8pt; } th, td { padding: 0.1rem 0.25rem; } .scroll { overflow: visible; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  nav, details { display: none; } figure { break-inside: avoid; }
+  table { font-size: 7pt; }
+  figcaption, .note { font-size: 8pt; } th, td { padding: 0.1rem 0.25rem; } .scroll { overflow: visible; }
 }
 """
 

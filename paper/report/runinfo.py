@@ -62,8 +62,8 @@ WORDS = (
 
 READING = (
     "Tables are read off each line's frontier, the settings that no other setting of its sweep beats, linearly in (log "
-    "cost, recall) between measured settings. ≥ and ≤ mark what lies beyond the ends of a sweep, – what was not reached or "
-    "not measured; ± is the standard deviation over seeds."
+    "cost, recall) between measured settings. ≥ and ≤ mark what lies beyond the ends of a sweep, – what was not "
+    "reached or not measured; ± is the standard deviation over seeds."
 )
 
 
