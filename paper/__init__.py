@@ -1,1 +1,1 @@
-"""The paper's evaluation, repeated: baselines, experiments and their report."""
+"""Runs the experiments of `experiments/` and reports them beside the published ones: `python -m paper`."""
