@@ -16,6 +16,10 @@ import numpy as np
 
 MODULES = {
     "kmeans": "kmeans",
+    "hyperplane-lsh": "hyperplane_lsh",
+    "cross-polytope-lsh": "cross_polytope_lsh",
+    "itq": "itq",
+    "pca-tree": "pca_tree",
     "faiss-ivf": "faiss_ivf",
 }
 """Method -> its module here. A module has WHAT, defaults(points, dim, quick) and build(base, seed, quick, **settings)."""
