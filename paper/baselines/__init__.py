@@ -16,11 +16,16 @@ import numpy as np
 
 MODULES = {
     "kmeans": "kmeans",
+    "birch": "birch",
+    "gmm": "gmm",
+    "neural-lsh": "neural_lsh",
     "hyperplane-lsh": "hyperplane_lsh",
     "cross-polytope-lsh": "cross_polytope_lsh",
     "itq": "itq",
     "pca-tree": "pca_tree",
     "faiss-ivf": "faiss_ivf",
+    "faiss-pq": "faiss_pq",
+    "faiss-pq-rerank": "faiss_pq_rerank",
 }
 """Method -> its module here. A module has WHAT, defaults(points, dim, quick) and build(base, seed, quick, **settings)."""
 

@@ -36,8 +36,7 @@ def measure(
     `probes` None takes `probe_steps`; settings whose mean candidates would exceed `max_candidates` are left out.
     `timed` queries (the first ones) are searched one setting after the other for `qps`, see `queries_per_second`.
     """
-    steps = sorted({min(int(p), cells.cells) for p in probes}) if probes else probe_steps(cells, queries)
-    steps = within(cells, queries, steps, max_candidates)
+    steps = choose(cells, queries, probes, max_candidates)
     nearest, counts = answers(cells, base, queries, steps, k)
     routing = cells.routing_madds(steps, queries)
     rows = []
@@ -104,35 +103,35 @@ def exact(base: np.ndarray, query: np.ndarray, ids: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", difference, difference)
 
 
+def choose(cells: Cells, queries: np.ndarray, probes: Sequence[int] | None, most: float | None) -> list[int]:
+    """Ascending numbers of probes, the given ones or `probe_steps`, within `most` mean candidates; one at least."""
+    if probes and most is None:
+        return sorted({min(int(p), cells.cells) for p in probes})
+    reach = cumulative(cells, queries)
+    steps = sorted({min(int(p), cells.cells) for p in probes}) if probes else probe_steps(reach, cells.points)
+    return [s for s in steps if most is None or reach[s - 1] <= most] or steps[:1]
+
+
 def probe_steps(
-    cells: Cells, queries: np.ndarray, low: float = 0.001, high: float = 0.2, settings: int = 12
+    reach: np.ndarray, points: int, low: float = 0.001, high: float = 0.2, settings: int = 12
 ) -> list[int]:
     """Numbers of probes whose mean candidates go from about `low` to `high` of the points, log-spaced."""
-    reach = cumulative(cells, queries)
-    targets = np.geomspace(low, high, settings) * cells.points
+    targets = np.geomspace(low, high, settings) * points
     places = np.minimum(np.searchsorted(reach, targets), len(reach) - 1) + 1
     return sorted({int(p) for p in places})
 
 
-def within(cells: Cells, queries: np.ndarray, steps: list[int], most: float | None) -> list[int]:
-    """The steps whose mean candidates do not exceed `most`, by the sample of `cumulative`; the first one always."""
-    if most is None:
-        return steps
-    reach = cumulative(cells, queries)
-    return [s for s in steps if reach[s - 1] <= most] or steps[:1]
-
-
-def cumulative(cells: Cells, queries: np.ndarray, sample: int = 200) -> np.ndarray:
-    """Mean number of distinct points reached after 1, 2, ... probes, by some queries."""
+def cumulative(cells: Cells, queries: np.ndarray, sample: int = 64) -> np.ndarray:
+    """Mean number of distinct points reached after 1, 2, ... probes, by some of the queries."""
     orders = cells.order(queries[:: max(1, len(queries) // sample)][:sample], cells.cells)
-    if cells.disjoint:
-        return np.where(orders >= 0, cells.sizes[orders], 0).cumsum(axis=1).mean(axis=0)
     reach = np.zeros(orders.shape[1])
     for order in orders:
         order = order[order >= 0]
         probe = np.repeat(np.arange(len(order)), cells.sizes[order])
-        first = np.unique(cells.members(order), return_index=True)[1]
-        reach += np.bincount(probe[first], minlength=len(reach)).cumsum()
+        first = np.empty(cells.points, np.int64)
+        # Written backwards, the first probe that names a point is the one that stays.
+        first[cells.members(order)[::-1]] = probe[::-1]
+        reach += np.bincount(first, minlength=len(reach)).cumsum()
     return reach / len(orders)
 
 

@@ -105,6 +105,6 @@ def sign_costs(project: Callable[[np.ndarray], np.ndarray]) -> Costs:
     return costs
 
 
-def default_bits(points: int, bucket: int = 50) -> int:
-    """Bits that leave about `bucket` points a bucket if buckets were even."""
-    return int(np.clip(round(np.log2(max(points, 2) / bucket)), 1, 16))
+def default_bits(points: int) -> int:
+    """About log2(n) bits, 16 at most: with a score for every bucket, buckets finer than a probe's worth cost little."""
+    return int(np.clip(round(np.log2(max(points, 2))), 1, 16))

@@ -1,9 +1,9 @@
 """Hyperplane LSH (Charikar 2002) with query-directed multi-probe (Lv et al. 2007).
 
 Two vectors fall on the same side of a random hyperplane with probability 1 - angle / pi. The planes go through the mean
-of the points, which is what the angles of data that are not centred need. log2(n / 50) bits, so that a bucket is worth
-a probe; multi-probe's authors replace many tables by many probes of few: four tables, as many as memory would allow
-beside the vectors.
+of the points, which is what the angles of data that are not centred need. log2(n) bits, the usual advice (16 at most);
+more bits needed fewer candidates on images, and so did four tables rather than one. Multi-probe's authors replace many
+tables by many probes of few.
 """
 
 from typing import Any

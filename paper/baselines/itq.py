@@ -2,8 +2,8 @@
 
 The rotation is learned by 50 alternations as published, from at most 100,000 points. Its authors rank by Hamming
 distance; buckets are probed here by the squared margins of the flipped bits instead, which needs fewer candidates for
-the same recall at the cost of nothing (a Hamming rank has huge ties with this few bits). log2(n / 50) bits: a bucket
-per code has to hold a few points to be worth a probe.
+the same recall at the cost of nothing (a Hamming rank has huge ties with this few bits). log2(n) bits, 16 at most: a
+bucket for each code has to hold some points to be worth a probe.
 """
 
 from typing import Any
@@ -49,6 +49,8 @@ def learn(projected: np.ndarray, iterations: int, seed: int) -> tuple[np.ndarray
     never grows.
     """
     projected = np.asarray(projected, np.float64)
+    # The scale does not change the rotation; with this one the loss is between 0 (all corners) and 2 for each bit.
+    projected = projected / max(float(np.sqrt(np.mean(projected**2))), 1e-300)
     bits = projected.shape[1]
     turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((bits, bits)))[0]
     losses = []
