@@ -27,7 +27,7 @@ MODULES = {
     "faiss-pq": "faiss_pq",
     "faiss-pq-rerank": "faiss_pq_rerank",
 }
-"""Method -> its module here. A module has WHAT, defaults(points, dim, quick) and build(base, seed, quick, **settings)."""
+"""Method -> its module here, which has WHAT, defaults(points, dim, quick) and build(base, seed, quick, **settings)."""
 
 
 def module(name: str) -> ModuleType:

@@ -88,10 +88,13 @@ def smallest(scores: np.ndarray, most: int) -> np.ndarray:
     """Columns of the `most` smallest scores of every row, ascending; equal scores in the order of their columns."""
     if most >= scores.shape[1]:
         return np.argsort(scores, axis=1, kind="stable").astype(np.int32)
-    # Columns sorted first, so that the stable sort by score settles ties by column.
-    some = np.sort(np.argpartition(scores, most - 1, axis=1)[:, :most], axis=1)
-    inner = np.argsort(np.take_along_axis(scores, some, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(some, inner, axis=1).astype(np.int32)
+    # A partition takes any of several equal scores at its end; the columns decide instead.
+    ends = np.partition(scores, most - 1, axis=1)[:, most - 1]
+    result = np.empty((len(scores), most), np.int32)
+    for row, (values, end) in enumerate(zip(scores, ends)):
+        some = np.flatnonzero(values <= end)
+        result[row] = some[np.argsort(values[some], kind="stable")][:most]
+    return result
 
 
 def constant(madds: float) -> Madds:

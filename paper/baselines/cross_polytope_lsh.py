@@ -1,11 +1,12 @@
 """Cross-polytope LSH (Andoni et al. 2015) with query-directed multi-probe.
 
 A hash function turns the centred point with a pseudo-random rotation, three rounds of random signs and a Hadamard
-transform, and takes the nearest vertex of the cross-polytope, which is the largest coordinate by absolute value with its
-sign. As in FALCONN, the number of functions and the number of coordinates the last of them looks at are chosen for a
-number of bits, log2(n) or 16 at most; centring is advised there too. Another vertex costs the square of what its coordinate falls short of the
-largest, all coordinates of the unit vector. A rotation is counted as 3 D log2 D additions, D the dimension padded to a
-power of two. Here the three rounds are multiplied out once, so that points are hashed by one product: the same map.
+transform, and takes the nearest vertex of the cross-polytope: the largest coordinate by absolute value, with its sign.
+As in FALCONN, the number of functions and the number of coordinates the last of them looks at are chosen for a number
+of bits, log2(n) or 16 at most; centring is advised there too. Another vertex costs the square of what its coordinate
+falls short of the largest, all coordinates of the unit vector. A rotation is counted as 3 D log2 D additions, D the
+dimension padded to a power of two. Here the three rounds are multiplied out once, so that points are hashed by one
+product: the same map.
 """
 
 from typing import Any

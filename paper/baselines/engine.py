@@ -6,7 +6,7 @@ computed again, in float64, so no rounding of the product decides anything. What
 would compute: the exact distances of the distinct points of the probed cells, and the routing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -39,7 +39,7 @@ def measure(
     steps = choose(cells, queries, probes, max_candidates)
     nearest, counts = answers(cells, base, queries, steps, k)
     routing = cells.routing_madds(steps, queries)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for at, step in enumerate(steps):
         row: dict[str, Any] = {"params": {"probes": step}, **evaluate(nearest[at], truth, k)}
         row["candidates"] = float(counts[at].mean())
@@ -155,11 +155,16 @@ def queries_per_second(cells: Cells, base: np.ndarray, queries: np.ndarray, prob
     time of numpy: probe order, exact distances and selection of one query after the other. No tuned program; good for
     seeing how time grows with probes, not for comparing methods with compiled ones.
     """
+    if cells.search is not None:
+        return rate(lambda: cells.search(queries, probes, k), len(queries))
+    return rate(lambda: [search(cells, base, query, probes, k) for query in queries], len(queries))
+
+
+def rate(work: Callable[[], Any], count: int, least: float = 0.2) -> float:
+    """How many of `count` things a second some work does on one thread, repeated until the clock can tell."""
     with threadpool_limits(limits=1):
-        start = perf_counter()
-        if cells.search is not None:
-            cells.search(queries, probes, k)
-        else:
-            for query in queries:
-                search(cells, base, query, probes, k)
-        return len(queries) / (perf_counter() - start)
+        rounds, start = 0, perf_counter()
+        while rounds == 0 or perf_counter() - start < least:
+            work()
+            rounds += 1
+        return rounds * count / (perf_counter() - start)

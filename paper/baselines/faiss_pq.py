@@ -5,19 +5,18 @@ residuals; about 4 sqrt(n) lists, a quarter of them with residuals, whose tables
 (cells, probe order) pair: which points are looked at exactly depends on the codes, so it has a `measure` of its own.
 
 Work of a query, in multiply-adds: d * p for the axes (p = d without), nlist * p for the lists, 16 * p for the tables
-(for every probed list with residuals, once without), M for each code scanned (one look-up and addition for each of its M
-nibbles counts as one multiply-add), d for each point re-ranked. Without re-ranking there are no candidates.
+(for every probed list with residuals, once without), M for each code scanned (one look-up and addition for each of its
+M nibbles counts as one multiply-add), d for each point re-ranked. Without re-ranking there are no candidates.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import faiss
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from paper.baselines import engine
 from paper.metrics import evaluate
 
 WHAT = "Faiss IVF-PQ fast scan, no re-ranking"
@@ -97,25 +96,31 @@ def measure(
     max_candidates: float | None = None,
     timed: int = 0,
 ) -> list[dict[str, Any]]:
-    """One row for each number of probes and each number of points to re-rank, k * k_factor."""
+    """One row for each number of probes and each number of points to re-rank, k * k_factor.
+
+    `max_candidates` bounds the points to re-rank; a scan of codes is cheap and not bounded. A row also has
+    `codes_scanned`. Eight numbers of probes by default, fewer than elsewhere: each comes with every k_factor.
+    """
     reach = reached(built, queries)
-    steps = sorted({min(int(p), built.cells) for p in probes}) if probes else probe_steps(reach, len(base))
-    if max_candidates is not None:
-        steps = [s for s in steps if reach[s - 1] <= max_candidates] or steps[:1]
-    refined = faiss.IndexRefineFlat(built.index, faiss.swig_ptr(base)) if built.settings["k_factors"] else None
-    rows = []
+    steps = sorted({min(int(p), built.cells) for p in probes}) if probes else None
+    steps = steps or engine.probe_steps(reach, len(base), settings=8)
+    factors = built.settings["k_factors"]
+    if max_candidates is not None and factors:
+        factors = [f for f in factors if k * f <= max_candidates] or factors[:1]
+    index = faiss.IndexRefineFlat(built.index, faiss.swig_ptr(base)) if factors else built.index
+    rows, some = [], queries[:timed]
     for step in steps:
         built.ivf.nprobe = step
-        for factor in built.settings["k_factors"] or [None]:
+        for factor in factors or [None]:
             params = {"probes": step} | ({"k_factor": factor} if factor else {})
-            if refined is not None:
-                refined.k_factor = factor
-            found = (refined or built.index).search(queries, k)[1]
+            if factor:
+                index.k_factor = factor
+            found = index.search(queries, k)[1]
             row: dict[str, Any] = {"params": params, **evaluate(true_distances(base, queries, found), truth, k)}
             row["candidates"] = reranked(built, queries, k * factor) if factor else 0.0
             row["codes_scanned"] = float(reach[step - 1])
             row["distance_equivalents"] = madds(built, base.shape[1], step, row) / base.shape[1]
-            row["qps"] = queries_per_second(refined or built.index, queries[:timed], k) if timed else None
+            row["qps"] = engine.rate(lambda: index.search(some, k), len(some)) if timed else None
             rows.append(row)
     return rows
 
@@ -124,13 +129,6 @@ def reached(built: Codes, queries: np.ndarray) -> np.ndarray:
     """Mean number of codes scanned after 1, 2, ... lists."""
     order = built.ivf.quantizer.search(built.reduced(queries), built.cells)[1]
     return built.list_sizes()[order].cumsum(axis=1).mean(axis=0)
-
-
-def probe_steps(reach: np.ndarray, points: int) -> list[int]:
-    """As for other baselines, eight settings: each is measured with every number of points to re-rank."""
-    from paper.baselines import engine
-
-    return engine.probe_steps(reach, points, settings=8)
 
 
 def reranked(built: Codes, queries: np.ndarray, wanted: int) -> float:
@@ -156,10 +154,3 @@ def true_distances(base: np.ndarray, queries: np.ndarray, found: np.ndarray) -> 
         distances[row, ids >= 0] = np.linalg.norm(difference, axis=1)
     return distances
 
-
-def queries_per_second(index: faiss.Index, queries: np.ndarray, k: int) -> float:
-    """Faiss's own search of a batch, one thread."""
-    with threadpool_limits(limits=1):
-        start = perf_counter()
-        index.search(queries, k)
-        return len(queries) / (perf_counter() - start)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def principal_axes(points: np.ndarray, rank: int, block: int = 65536) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean, axes (rank, dim), variances) of the leading directions, float32, each axis with its largest entry positive."""
+    """(mean, axes (rank, dim), variances) of the leading directions; the largest entry of each axis is positive."""
     mean = points.mean(axis=0, dtype=np.float64)
     scatter = np.zeros((points.shape[1],) * 2)
     for at in range(0, len(points), block):
