@@ -1,7 +1,7 @@
 """A Gaussian mixture with full covariances, by scikit-learn; cells are the most probable components.
 
 Full covariances of 784 dimensions cannot be fitted from so few points a component, so the mixture lives in the space of
-the first principal axes (32), from at most 30,000 points and ten steps of EM after k-means: what fits in about two
+the first principal axes (32), from at most 60,000 points and 15 steps of EM after k-means: what fits in about two
 minutes. Covariances are regularised by 0.001 of the mean variance. Cells are probed by responsibility. The cost of a
 query: d * rank for the axes, and rank (rank + 1) / 2 for each component, the triangular product of its density.
 """
@@ -25,8 +25,8 @@ def defaults(points: int, dim: int, quick: bool) -> dict[str, Any]:
     return {
         "components": components,
         "rank": min(32, dim),
-        "train": 10_000 if quick else 30_000,
-        "iterations": 10,
+        "train": 10_000 if quick else 60_000,
+        "iterations": 15,
         "regularisation": 1e-3,
     }
 
@@ -74,7 +74,7 @@ def build(base: np.ndarray, seed: int, quick: bool = False, **settings: Any) -> 
         random_state=seed,
     )
     with warnings.catch_warnings():
-        # It says that ten steps have not converged, which is known.
+        # It says that so few steps have not converged, which is known.
         warnings.simplefilter("ignore")
         model.fit((sample(base, settings["train"], seed) - mean) @ axes.T)
     densities = Densities(model, mean, axes)
