@@ -91,12 +91,14 @@ def measure(source: Set, preset: str, settings: dict[str, Any], seed: int, how: 
     with tempfile.TemporaryDirectory(prefix="garlic-paper-") as folder:
         index = Path(folder) / "index.garlic"
         about = build(source.path, preset, settings, seed, index)
+        seen = json.loads(output([program(), "inspect", str(index), "--json", "--sample", "1"]))
         rows = sweep(index, source.path, preset, how)
     history = about.get("history") or {}
     coverage = about.get("coverage") or {}
     extra = {
         "coverage_share": coverage.get("share"),
         "coverage_mean": coverage.get("mean"),
+        "largest_share": seen.get("largest_share"),
         "epochs": about.get("epochs"),
         "seconds": about.get("seconds"),
         "peak_rss_bytes": about.get("peak_rss_bytes"),
