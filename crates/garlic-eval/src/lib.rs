@@ -27,6 +27,7 @@ pub mod demo;
 mod error;
 mod evaluate;
 pub mod metrics;
+pub mod pictures;
 pub mod plot;
 pub mod report;
 mod sweep;
