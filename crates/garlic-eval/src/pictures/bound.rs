@@ -3,9 +3,10 @@
 use garlic_ann::index::LearnedBin;
 use garlic_ann::{Index, Search};
 
-use super::canvas::{Drawing, Mark, Panel, Style};
+use super::canvas::{Drawing, Mark};
 use super::example::WINDOW;
-use super::learned::{in_frame, outline, squared};
+use super::frames::{in_frame, outline, squared};
+use super::panel::{Panel, Style};
 use super::plane::{Back, pair};
 use super::world::{World, query};
 use super::{Missing, Point, overview};
@@ -21,6 +22,8 @@ const KEPT: Style = Style::line("#8a5f00", 1.0).filled(ORANGE, 0.55);
 const SKIPPED: Style = Style::line("#9a9a9a", 1.0).filled("#e2e2e2", 0.5);
 /// Neighbours that the query wants.
 const K: usize = 5;
+/// Recall of the search that an exact one begins with.
+const FIRST_RECALL: f64 = 0.9;
 
 /// A query's bound for a bin, in its two parts.
 pub(super) struct Bound {
@@ -47,6 +50,17 @@ impl Bound {
     }
 }
 
+/// The distance that an exact search starts from: that of the last neighbour of an approximate one.
+fn radius(index: &Index) -> Result<f64> {
+    let first = index.search(
+        &query(overview::QUERY),
+        &Search::new(K).recall(FIRST_RECALL),
+    )?;
+    Ok(f64::from(
+        first.hits.last().missing("no neighbours")?.distance,
+    ))
+}
+
 /// All bins of an index.
 fn bins(index: &Index) -> Result<Vec<LearnedBin>> {
     let body = index.tempered().missing("no tempered cells")?;
@@ -70,18 +84,18 @@ pub(super) fn draw(world: &World) -> Result<String> {
     const TITLE: &str = "Skipping without loss: no point of a bin is nearer than its bound";
     let (size, gap) = (414.0, 16.0);
     let mut d = Drawing::new(TITLE, 3.0 * size + 4.0 * gap);
-    let answer = world
-        .tempered
-        .search(&query(overview::QUERY), &Search::new(K).exact(true))?;
-    let reach = f64::from(answer.hits.last().missing("no neighbours")?.distance);
+    let (reach, on_line) = (radius(&world.tempered)?, radius(&world.line)?);
     plane(world, &mut d, [gap, 34.0], size, reach)?;
-    line(world, &mut d, [2.0 * gap + size, 34.0], size, reach)?;
+    line(world, &mut d, [2.0 * gap + size, 34.0], size, on_line)?;
     everything(world, &mut d, [3.0 * gap + 2.0 * size, 34.0], size, reach)?;
     let end = d.legend(
         34.0 + Panel::tall(size, [0.0, 0.0, 1.0, 1.0]) + 12.0,
         &[
             (Mark::Query, "query"),
-            (Mark::Outline(REACH), "r: the 5th distance found so far"),
+            (
+                Mark::Outline(REACH),
+                "r: the 5th distance of a first search",
+            ),
             (Mark::Area(RADIUS), "where the bin's points can be"),
             (Mark::Dot(DOTS), "point of the bin"),
             (Mark::Arrow(VERMILLION), "the bound"),
@@ -170,12 +184,11 @@ fn line(world: &World, d: &mut Drawing, corner: Point, size: f64, reach: f64) ->
         let far = |p: Point| (p[0] - overview::QUERY[0]).hypot(p[1] - overview::QUERY[1]);
         if far(there) <= far(back) { 1.0 } else { -1.0 }
     };
-    let ends = [at(centre - radius, 0.0)?, at(centre + radius, 0.0)?];
-    let panel = Panel::new(
-        corner,
-        size,
-        around(&[overview::QUERY, ends[0], ends[1]], 0.35),
-    );
+    let mut corners = vec![overview::QUERY];
+    for along in [centre - radius, centre + radius] {
+        corners.extend([at(along, high)?, at(along, -high)?]);
+    }
+    let panel = Panel::new(corner, size, around(&corners, 0.25));
     let words = format!(
         "bound = hypot({:.2}, gap {:.2}) = {:.2}, r = {reach:.2}",
         bound.within,
@@ -280,17 +293,18 @@ fn around(points: &[Point], margin: f64) -> [f64; 4] {
 mod tests {
     use super::*;
     use crate::pictures::plane::distance;
+    use crate::pictures::tests::page_says;
 
     /// No point is nearer than the bound of its bin, and the true neighbours lie in bins that are kept.
     #[test]
     fn bounds_lose_nothing() {
-        let world = World::new().unwrap();
+        let world = World::shared();
         for index in [&world.tempered, &world.line] {
             let answer = index
                 .search(&query(overview::QUERY), &Search::new(K).exact(true))
                 .unwrap();
             assert!(answer.exact);
-            let reach = f64::from(answer.hits.last().unwrap().distance);
+            let reach = radius(index).unwrap();
             let (mut kept, mut skipped) = (Vec::new(), 0);
             for bin in bins(index).unwrap() {
                 let bound = Bound::of(index, &bin, overview::QUERY).unwrap().length();
@@ -309,6 +323,17 @@ mod tests {
                 }
             }
             assert!(answer.hits.iter().all(|hit| kept.contains(&hit.id)));
+            // Before the proof there is the first search; then the codes of the bins that are kept are scanned.
+            let first = Search::new(K).recall(FIRST_RECALL);
+            let first = index.search(&query(overview::QUERY), &first).unwrap();
+            assert_eq!(answer.work.codes - first.work.codes, kept.len() as u64);
+            if index.config() == world.tempered.config() {
+                let (bins, kept) = (index.tempered().unwrap().bins(), kept.len());
+                page_says(&format!(
+                    "{} of {bins} bins with {kept} points",
+                    bins - skipped
+                ));
+            }
             assert!(skipped > 0);
         }
     }

@@ -4,8 +4,9 @@ use garlic_ann::Index;
 use garlic_ann::train::{Backend, Cpu, Gradient, Weights};
 
 use super::Point;
-use super::canvas::{Drawing, Mark, Panel, Style};
+use super::canvas::{Drawing, Mark};
 use super::example::WINDOW;
+use super::panel::{Panel, Style};
 use super::plane::{Back, pair};
 use super::world::{WARM_UP, World, gaussians};
 use crate::error::Result;
@@ -107,8 +108,8 @@ pub(super) fn draw(world: &World) -> Result<String> {
                 .map(|g| f64::from(g.abs()))
                 .fold(0.0, f64::max);
             let line = match steepest > 0.0 {
-                true => format!("longest: {longest:.1e}; shapes: {steepest:.1e}"),
-                false => format!("longest: {longest:.1e}; shapes: none"),
+                true => format!("largest: means {longest:.1e}, shapes {steepest:.1e}"),
+                false => format!("largest: means {longest:.1e}, shapes none"),
             };
             d.open(&panel, &format!("{}, epoch {when}", term.heading()), &line);
             d.cloud(&panel, FAINT, 2.4);
@@ -181,13 +182,30 @@ fn back_length(back: &Back, direction: Point) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pictures::tests::page_says;
+
+    #[test]
+    fn the_page_says_how_the_divergence_shrinks() {
+        let world = World::shared();
+        let [before, after] = [&world.start, &world.warm].map(|index| {
+            let pull = gradient(world, index, Term::Divergence).unwrap();
+            let lengths = pull
+                .means
+                .chunks_exact(2)
+                .map(pair)
+                .map(|g| g[0].hypot(g[1]));
+            lengths.fold(0.0, f64::max)
+        });
+        assert!(after < before);
+        page_says(&format!("from {before:.1e} to {after:.1e}"));
+    }
 
     /// The panel of all terms is the sum of the other three.
     #[test]
     fn terms_add_up() {
-        let world = World::new().unwrap();
+        let world = World::shared();
         for index in [&world.start, &world.warm] {
-            let [a, b, c, all] = Term::EVERY.map(|term| gradient(&world, index, term).unwrap());
+            let [a, b, c, all] = Term::EVERY.map(|term| gradient(world, index, term).unwrap());
             assert!(all.means.iter().any(|g| *g != 0.0));
             assert!(
                 b.factors.iter().all(|g| *g == 0.0),

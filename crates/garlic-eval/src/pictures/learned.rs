@@ -3,13 +3,14 @@
 use garlic_ann::index::LearnedBin;
 use garlic_ann::{Index, Search};
 
-use super::canvas::{Drawing, Mark, Panel, Style};
+use super::canvas::{Drawing, Mark};
 use super::example::WINDOW;
-use super::plane::{Back, distance, hull, pair};
+use super::frames::{cell, in_frame, outline, squared};
+use super::panel::{Panel, Style};
+use super::plane::distance;
 use super::world::{World, query};
 use super::{Missing, Point, overview};
 use crate::error::Result;
-use crate::plot::Ellipse;
 use crate::plot::palette::{BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION};
 
 const FAINT: &str = "#c4c4c4";
@@ -36,30 +37,6 @@ pub(super) struct Ranked {
     pub(super) probe: usize,
 }
 
-/// Where a vector lies in the frame of a cell, and its squared distance from the frame.
-pub(super) fn in_frame(index: &Index, cell: usize, at: Point) -> Result<(Vec<f64>, f64)> {
-    let model = index.tempered().missing("no tempered cells")?.model();
-    let mut inside = [0.0; 2];
-    index.space().apply(&query(at), &mut inside);
-    let (inside, mean) = (pair(&inside), pair(model.mean(cell)));
-    let centred = [inside[0] - mean[0], inside[1] - mean[1]];
-    let axes = model.axes(cell).chunks_exact(2).map(pair);
-    let y: Vec<f64> = axes
-        .map(|u| u[0] * centred[0] + u[1] * centred[1])
-        .collect();
-    let within: f64 = y.iter().map(|y| y * y).sum();
-    let whole = centred[0] * centred[0] + centred[1] * centred[1];
-    Ok((y, (whole - within).max(0.0)))
-}
-
-/// Squared distance of two places in a frame.
-pub(super) fn squared(a: &[f64], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| (a - f64::from(*b)).powi(2))
-        .sum()
-}
-
 /// The bins of the probed cells, nearest estimate first; the frames here are all of the plane, so that the
 /// estimate of a bin is the squared distance from its centre.
 pub(super) fn ranked(index: &Index) -> Result<Vec<Ranked>> {
@@ -79,53 +56,6 @@ pub(super) fn ranked(index: &Index) -> Result<Vec<Ranked>> {
     }
     all.sort_by(|a, b| a.estimate.total_cmp(&b.estimate));
     Ok(all)
-}
-
-/// A tempered cell.
-pub(super) fn cell(index: &Index, cell: usize) -> Result<Ellipse> {
-    let model = index.tempered().missing("no tempered cells")?.model();
-    let mut covariance = [0.0; 3];
-    for (axis, variance) in model
-        .axes(cell)
-        .chunks_exact(2)
-        .map(pair)
-        .zip(model.variances(cell))
-    {
-        let variance = f64::from(*variance);
-        covariance[0] += variance * axis[0] * axis[0];
-        covariance[1] += variance * axis[0] * axis[1];
-        covariance[2] += variance * axis[1] * axis[1];
-    }
-    Ok(Back::of(index.space()).ellipse(pair(model.mean(cell)), covariance))
-}
-
-/// The outline of a bin's points, and their middle.
-pub(super) fn outline(
-    world: &World,
-    index: &Index,
-    bin: &LearnedBin,
-) -> Result<(Vec<Point>, Point)> {
-    let points: Vec<Point> = bin
-        .positions
-        .clone()
-        .map(|p| world.at(index, p))
-        .collect::<Result<_>>()?;
-    let count = points.len().max(1) as f64;
-    // One or two points have no outline: a little square around each gives them one.
-    let square = |p: &Point| {
-        [-0.07, 0.07]
-            .map(|dx| [-0.07, 0.07].map(|dy| [p[0] + dx, p[1] + dy]))
-            .concat()
-    };
-    let outlined = if points.len() < 3 {
-        points.iter().flat_map(square).collect()
-    } else {
-        points.clone()
-    };
-    let sum = points
-        .iter()
-        .fold([0.0, 0.0], |s, p| [s[0] + p[0], s[1] + p[1]]);
-    Ok((hull(&outlined), [sum[0] / count, sum[1] / count]))
 }
 
 pub(super) fn draw(world: &World) -> Result<String> {
@@ -283,11 +213,12 @@ fn strip(d: &mut Drawing, order: &[Ranked], budget: usize, [left, top]: Point, w
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pictures::tests::page_says;
 
     /// The bins that are drawn as scanned hold as many points as the search scanned codes.
     #[test]
     fn the_picture_counts_as_the_search_does() {
-        let world = World::new().unwrap();
+        let world = World::shared();
         let index = &world.tempered;
         let order = ranked(index).unwrap();
         let budget = (order.len() as f64 * BINS).ceil() as usize;
@@ -296,33 +227,17 @@ mod tests {
         let answer = index.search(&query(overview::QUERY), &search).unwrap();
         assert_eq!(drawn as u64, answer.work.codes);
         assert_eq!(order.len() as u64, answer.work.bins_ordered);
+        page_says(&format!("have {} bins", order.len()));
+        page_says(&format!(
+            "ceil(0.3 x {}) = {budget} are scanned",
+            order.len()
+        ));
+        page_says(&format!("({drawn} codes here)"));
         let probes: std::collections::BTreeSet<usize> =
             order[..budget].iter().map(|r| r.probe).collect();
         assert!(
             probes.len() > 1,
             "bins of one cell only: the picture shows nothing"
         );
-    }
-
-    /// Bins share out all points, each within its radius.
-    #[test]
-    fn bins_hold_all_points() {
-        let world = World::new().unwrap();
-        for index in [&world.tempered, &world.line] {
-            let body = index.tempered().unwrap();
-            let mut held = 0;
-            for bin in (0..body.bins()).map(|bin| body.bin(bin).unwrap()) {
-                held += bin.positions.len();
-                for position in bin.positions.clone() {
-                    let (y, outside) =
-                        in_frame(index, bin.cell, world.at(index, position).unwrap()).unwrap();
-                    assert!(squared(&y, &bin.centre).sqrt() <= f64::from(bin.radius) + 1e-4);
-                    let [low, high] = bin.outside.map(f64::from);
-                    assert!(outside.sqrt() >= low - 1e-2 && outside.sqrt() <= high + 1e-2);
-                }
-            }
-            assert_eq!(held, world.points.len());
-            assert!(body.bin(body.bins()).is_none());
-        }
     }
 }

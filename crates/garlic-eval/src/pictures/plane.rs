@@ -70,7 +70,7 @@ impl Back {
     }
 
     /// A point given by its coordinates in a cell's frame.
-    pub(super) fn from_frame(&self, frame: &Frame, y: Point) -> Point {
+    pub(super) fn out_of_frame(&self, frame: &Frame, y: Point) -> Point {
         let mut point = pair(&frame.centre);
         for (axis, y) in frame.basis.as_rows().iter().zip(y) {
             let axis = pair(axis);

@@ -3,7 +3,8 @@
 use garlic_ann::Index;
 use garlic_ann::model::{Assignment, Gaussians};
 
-use super::canvas::{Drawing, Mark, Panel, Style};
+use super::canvas::{Drawing, Mark};
+use super::panel::{Panel, Style};
 use super::plane::Back;
 use super::world::{World, gaussians};
 use super::{Missing, Point};
@@ -218,14 +219,14 @@ mod tests {
 
     #[test]
     fn what_the_pictures_show_is_what_the_training_did() {
-        let world = World::new().unwrap();
+        let world = World::shared();
         let (before, after) = (
             gaussians(&world.first).unwrap(),
             gaussians(&world.refined).unwrap(),
         );
         let all = changes(before, after);
         let history = world.refined.published().unwrap().history();
-        let done = history.epochs.last().unwrap().refinement.clone().unwrap();
+        let done = history.epochs.last().unwrap().refinement.unwrap();
         assert_eq!(all.iter().filter(|c| c.split).count(), done.split);
         assert_eq!(all.iter().filter(|c| !c.split).count(), done.cloned);
         assert!(done.split > 0 && done.cloned > 0);

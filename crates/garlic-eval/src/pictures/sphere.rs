@@ -2,7 +2,8 @@
 
 use garlic_ann::cell::Cell;
 
-use super::canvas::{Drawing, Mark, Panel, Style};
+use super::canvas::{Drawing, Mark};
+use super::panel::{Panel, Style};
 use super::plane::{Back, middle, pair, sector};
 use super::world::{World, gaussians, query};
 use super::{Missing, Point, overview};
@@ -62,13 +63,13 @@ pub(super) fn draw(world: &World) -> Result<String> {
     d.dots(&left, &world.points, FAINT, 3.4);
     d.dots(&left, &members, DOTS, 3.6);
     d.ellipse(&left, &shape, index.config().tau, CELL);
-    let origin = back.from_frame(&cell.frame, [0.0, 0.0]);
+    let origin = back.out_of_frame(&cell.frame, [0.0, 0.0]);
     let arm = grid.steps().next().missing("no radius")?.hi;
     for axis in [[arm, 0.0], [0.0, 0.4 * arm]] {
         d.arrow(
             &left,
             origin,
-            back.from_frame(&cell.frame, axis),
+            back.out_of_frame(&cell.frame, axis),
             VERMILLION,
         );
     }
@@ -140,15 +141,17 @@ pub(super) fn draw(world: &World) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pictures::tests::page_says;
     use garlic_ann::cell::sphere::distance_to_bin;
 
     #[test]
     fn bins_are_numbered_by_their_distance() {
-        let world = World::new().unwrap();
+        let world = World::shared();
         let index = &world.trained;
         let mut rotated = [0.0; 2];
         index.space().apply(&query(overview::QUERY), &mut rotated);
-        let cell = index.published().unwrap().cell(0);
+        let nearest = index.route(&query(overview::QUERY), 1).unwrap()[0];
+        let cell = index.published().unwrap().cell(nearest as usize);
         let (y, order) = order(cell, &rotated);
         let occupied = cell.bins.occupied();
         let distances: Vec<f64> = order
@@ -156,6 +159,8 @@ mod tests {
             .map(|bin| distance_to_bin(&y, &cell.bins.grid().region(occupied[*bin as usize])))
             .collect();
         assert_eq!(order.len(), occupied.len());
+        let (bins, budget) = (order.len(), cell.bins.budget(overview::BINS as f32));
+        page_says(&format!("ceil(0.3 x {bins}) = {budget} bins"));
         assert!(
             distances.windows(2).all(|pair| pair[0] <= pair[1] + 1e-6),
             "{distances:?}"

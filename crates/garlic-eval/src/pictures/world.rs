@@ -89,6 +89,14 @@ impl World {
         })
     }
 
+    /// The world that all tests look at: building it takes longer than looking.
+    #[cfg(test)]
+    pub(super) fn shared() -> &'static Self {
+        static WORLD: std::sync::LazyLock<World> =
+            std::sync::LazyLock::new(|| World::new().expect("the example can be indexed"));
+        &WORLD
+    }
+
     /// The points in the space of an index.
     pub(super) fn inside(&self, index: &Index) -> Matrix {
         let mut out = Matrix::zeros(self.points.len(), 2);
