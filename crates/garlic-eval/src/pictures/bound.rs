@@ -188,7 +188,7 @@ fn line(world: &World, d: &mut Drawing, corner: Point, size: f64, reach: f64) ->
     for along in [centre - radius, centre + radius] {
         corners.extend([at(along, high)?, at(along, -high)?]);
     }
-    let panel = Panel::new(corner, size, around(&corners, 0.25));
+    let panel = Panel::new(corner, size, around(&corners, 0.4));
     let words = format!(
         "bound = hypot({:.2}, gap {:.2}) = {:.2}, r = {reach:.2}",
         bound.within,

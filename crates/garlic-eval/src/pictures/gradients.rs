@@ -198,6 +198,12 @@ mod tests {
         });
         assert!(after < before);
         page_says(&format!("from {before:.1e} to {after:.1e}"));
+        let covered = |index: &Index| 100.0 * index.published().unwrap().coverage().share;
+        let (before, after) = (covered(&world.start), covered(&world.warm));
+        assert!(after > before);
+        page_says(&format!(
+            "cover {after:.0} % of the points, not {before:.0} %"
+        ));
     }
 
     /// The panel of all terms is the sum of the other three.

@@ -230,6 +230,12 @@ mod tests {
         assert_eq!(all.iter().filter(|c| c.split).count(), done.split);
         assert_eq!(all.iter().filter(|c| !c.split).count(), done.cloned);
         assert!(done.split > 0 && done.cloned > 0);
+        let trained = world.trained.published().unwrap().history();
+        let mut refinements = trained.epochs.iter().filter_map(|e| e.refinement);
+        assert!(
+            refinements.all(|r| r.cloned == 0),
+            "the page says that there is no clone"
+        );
         // The two runs are one up to the refinement: cells that were not split are the same, bit by bit.
         let split = |cell: usize| all.iter().any(|c| c.split && c.parent == cell);
         for cell in (0..before.len()).filter(|c| !split(*c)) {

@@ -123,17 +123,20 @@ pub(super) fn draw(world: &World) -> Result<String> {
     d.query(&right, pair(&y));
     d.close();
 
+    let mut marks = vec![
+        (Mark::Outline(CELL), "cell at its radius tau = 3"),
+        (Mark::Arrow(VERMILLION), "axes of the frame"),
+        (Mark::Query, "query"),
+        (Mark::Area(SCANNED), "bin scanned"),
+        (Mark::Area(LEFT), "bin not scanned"),
+        (Mark::Dot(DOTS), "member of the cell"),
+    ];
+    if order.len() < grid.bins() {
+        marks.push((Mark::Area(EMPTY), "empty bin"));
+    }
     let end = d.legend(
         34.0 + Panel::tall(size, [0.0, 0.0, 1.0, 1.0]) + 10.0,
-        &[
-            (Mark::Outline(CELL), "cell at its radius tau = 3"),
-            (Mark::Arrow(VERMILLION), "axes of the frame"),
-            (Mark::Query, "query"),
-            (Mark::Area(SCANNED), "bin scanned"),
-            (Mark::Area(LEFT), "bin not scanned"),
-            (Mark::Area(EMPTY), "empty bin"),
-            (Mark::Dot(DOTS), "member of the cell"),
-        ],
+        &marks,
     );
     Ok(d.finish(TITLE, end))
 }
