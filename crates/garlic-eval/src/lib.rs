@@ -27,6 +27,7 @@ pub mod demo;
 mod error;
 mod evaluate;
 pub mod metrics;
+pub mod pictures;
 pub mod plot;
 mod quality;
 pub mod report;

@@ -20,7 +20,7 @@ pub use overlay::{Drift, Ledger};
 pub use progress::{Progress, Stage};
 pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
-pub use tempered::TemperedBody;
+pub use tempered::{LearnedBin, TemperedBody};
 pub(crate) use workers::Workers;
 
 use std::sync::{Arc, OnceLock};
@@ -119,6 +119,11 @@ impl Index {
     /// Whether the index holds no vector: all have been removed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Identifier of the point that was laid out at `position` when the index was built; none past the last.
+    pub fn id_at(&self, position: usize) -> Option<u64> {
+        self.ids.get(position).copied()
     }
 
     /// Dimension of the vectors.

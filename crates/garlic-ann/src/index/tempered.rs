@@ -1,5 +1,6 @@
 //! What the default preset keeps of its cells, and how it is made from the vectors.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use garlic_linalg::{Rows, permutation};
@@ -37,6 +38,21 @@ struct Derived {
     bin_cell: OnceLock<Buffer<u32>>,
     /// Centres of all bins, `rank` values each.
     centres: OnceLock<Buffer<f32>>,
+}
+
+/// One learned bin as it was built, in the coordinates of its cell's frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedBin {
+    /// The cell that it is a part of.
+    pub cell: usize,
+    /// Its centre, as its code has it.
+    pub centre: Vec<f32>,
+    /// Largest distance of a point from the centre, within the frame.
+    pub radius: f32,
+    /// Least and largest distance of a point from the frame.
+    pub outside: [f32; 2],
+    /// Positions of its points.
+    pub positions: Range<usize>,
 }
 
 impl PartialEq for Derived {
@@ -110,6 +126,19 @@ impl TemperedBody {
     /// Number of bins.
     pub fn bins(&self) -> usize {
         self.learned.bounds.len()
+    }
+
+    /// One bin, for reports and pictures; none past the last.
+    pub fn bin(&self, bin: usize) -> Option<LearnedBin> {
+        let rank = self.model.rank();
+        let bounds = self.learned.bounds.get(bin)?;
+        Some(LearnedBin {
+            cell: *self.bin_cell().get(bin)? as usize,
+            centre: self.centres().get(bin * rank..(bin + 1) * rank)?.to_vec(),
+            radius: bounds.radius,
+            outside: [bounds.low, bounds.high],
+            positions: self.learned.positions(bin),
+        })
     }
 
     /// Number of points of a cell.
