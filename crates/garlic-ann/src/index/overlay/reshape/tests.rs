@@ -108,7 +108,7 @@ fn a_cell_whose_points_have_spread_is_fitted_anew() {
     let index = one_cell(&first);
     let (mean, _) = truth(&index);
     // The same cloud, wider about the same mean: nothing but the spread tells.
-    let mut centre = vec![0.0; DIM];
+    let mut centre = [0.0; DIM];
     for row in first.chunks_exact(DIM) {
         (centre.iter_mut().zip(row)).for_each(|(c, v)| *c += v / N as f32);
     }
