@@ -190,6 +190,13 @@ impl Space {
     }
 }
 
+/// Squared distance from a space of a point whose squared distance from the origin is `whole`, and whose coordinates in
+/// that space are `inside`. Rounding does not make it negative.
+#[inline]
+pub(crate) fn beyond(whole: f32, inside: &[f32]) -> f32 {
+    (whole - garlic_simd::dot(inside, inside)).max(0.0)
+}
+
 /// One over the square root, or `otherwise` when there is no variance to speak of.
 fn inverse_deviation(variance: f64, otherwise: f32) -> f32 {
     let inverse = 1.0 / variance.sqrt();

@@ -1,7 +1,7 @@
 //! Visiting every cell and every bin finds exactly what brute force finds, whatever the data look like; and
 //! training ends with a bounded number of cells on all of them.
 
-use garlic_ann::config::{Covariance, Init, Normalize, SplitMethod};
+use garlic_ann::config::{Covariance, Init, Normalize, SplitMethod, Store};
 use garlic_ann::{Config, Index, Preset, Rows, Search};
 use garlic_linalg::{random_stream, uniform_below, uniform_unit};
 use proptest::prelude::*;
@@ -270,6 +270,54 @@ fn degenerate_data() {
     let mut outlier = random(200, 3, 9);
     outlier[0] = 1e9;
     check(&outlier, 3, quick(), "an outlier");
+}
+
+/// A number of ordinary size with the eleven significant bits of half precision, the even one of two as near.
+fn half(v: f32) -> f32 {
+    let exponent = (v.to_bits() >> 23 & 0xff) as i32 - 127;
+    let step = 2.0_f32.powi(exponent - 10);
+    (v / step).round_ties_even() * step
+}
+
+/// Far from zero, so that rounding moves points by as much as their neighbours are apart: bounds that were made from
+/// the vectors before rounding would lose some of them.
+#[test]
+fn half_precision_answers_like_brute_force_over_rounded_vectors() {
+    let dim = 6;
+    let data: Vec<f32> = random(3000, dim, 5)
+        .chunks(dim)
+        .enumerate()
+        .flat_map(|(i, r)| {
+            let centre = 520.0 + (i % 6) as f32 * 45.0;
+            r.iter().map(|v| v * 0.2 + centre).collect::<Vec<_>>()
+        })
+        .collect();
+    let rounded: Vec<f32> = data.iter().map(|v| half(*v)).collect();
+    let rows = Rows::new(&data, dim).unwrap();
+    let config = Config {
+        store: Store::F16,
+        axes: dim,
+        bin_size: 48,
+        calibration_queries: 20,
+        ..Config::default()
+    };
+    let builder = Index::builder().config(config).threads(2);
+    let built = builder.build(rows.slice(0..2000)).unwrap();
+    assert_eq!(built.stored_as(), "f16");
+    let mut grown = built.clone();
+    let ids: Vec<u64> = (2000..3000).collect();
+    grown.add(rows.slice(2000..3000), &ids).unwrap();
+    for (index, count) in [(&built, 2000), (&grown, 3000)] {
+        let mut proved = 0;
+        for query in (0..count).step_by(10).map(|row| rows.row(row)) {
+            let answer = index.search(query, &Search::new(10).exact(true)).unwrap();
+            let got: Vec<(f32, u64)> = answer.hits.iter().map(|h| (h.distance, h.id)).collect();
+            let expected = brute_force(&rounded[..count * dim], dim, query, 10);
+            assert_eq!(got, expected);
+            proved += usize::from(answer.work.candidates < count as u64 / 2);
+        }
+        assert!(proved > count / 20, "{proved} answers by bounds");
+    }
 }
 
 /// Few unless asked for more: every case trains an index.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use garlic_ann::store::{FORMAT_VERSION, FormatError, SUPPORTED_VERSIONS};
+use garlic_ann::store::{FORMAT_VERSION, FormatError, SUPPORTED_VERSIONS, is_index_file};
 use garlic_ann::{Error, Index, Preset, Rows, Search};
 use proptest::prelude::*;
 
@@ -280,6 +280,29 @@ fn a_directory_without_permission_is_an_error() {
         assert_eq!(Index::open(&path).unwrap(), old);
     }
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn index_files_are_told_from_others_by_how_they_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("index");
+    assert!(!is_index_file(&file) && !is_index_file(folder.path()));
+    for preset in PRESETS {
+        build_with(preset, 60, 4, &[], 1).save(&file).unwrap();
+        assert!(is_index_file(&file));
+    }
+    let sound = fs::read(&file).unwrap();
+    for at in 0..8 {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        fs::write(&file, &bytes).unwrap();
+        assert!(!is_index_file(&file));
+        fs::write(&file, &sound[..at]).unwrap();
+        assert!(!is_index_file(&file));
+    }
+    // Damage behind its beginning makes it no other kind of file.
+    fs::write(&file, &sound[..8]).unwrap();
+    assert!(is_index_file(&file));
 }
 
 proptest! {

@@ -7,12 +7,14 @@
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
+mod common;
+
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use common::{Set, right, sort_along_first_axis};
 use garlic_ann::{Filter, Index, Rows, Search};
-use garlic_data::Dataset;
-use garlic_linalg::{Matrix, permutation, top_components};
+use garlic_linalg::{Matrix, permutation};
 
 const K: usize = 10;
 const QUERIES: usize = 300;
@@ -21,14 +23,8 @@ const SHARES: [f64; 4] = [0.5, 0.1, 0.01, 0.001];
 const RUNS: usize = 3;
 
 fn main() -> Result<()> {
-    let path = std::env::args().nth(1).context("which HDF5 file?")?;
-    let data = Dataset::open(&path)?;
-    let (values, dim) = (data.train.to_f32(), data.train.dim());
-    let rows = Rows::new(&values, dim)?;
-    let queries = data.test.as_ref().context("the file has no queries")?;
-    let queries = queries.to_f32();
-    let queries = Rows::new(&queries, dim)?;
-    let queries = queries.slice(0..QUERIES.min(queries.len()));
+    let set = Set::from_arguments(QUERIES)?;
+    let (rows, queries, dim) = (set.base()?, set.queries()?, set.dim);
     let index = Index::builder().build(rows)?;
 
     println!(
@@ -41,7 +37,9 @@ fn main() -> Result<()> {
     );
     println!("|---|---:|---:|---:|---:|---:|---|---:|");
     let random = permutation(rows.len(), 1, 2);
-    let along = by_first_axis(rows);
+    let mut along: Vec<u32> = (0..rows.len() as u32).collect();
+    sort_along_first_axis(rows, &mut along);
+    along.reverse();
     for (name, order) in [("at random", &random), ("one end", &along)] {
         for share in SHARES {
             let count = (rows.len() as f64 * share) as usize;
@@ -49,22 +47,6 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// All rows, the largest first principal components first.
-fn by_first_axis(rows: Rows<'_>) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-    let step = order.len().div_ceil(20_000);
-    let sample: Vec<u32> = order.iter().copied().step_by(step).collect();
-    let found = top_components(Matrix::gather(rows, &sample).as_rows(), 1, 0);
-    let axis = found.basis.row(0);
-    let along = |row: &u32| -> f32 {
-        let row = rows.row(*row as usize);
-        row.iter().zip(axis).map(|(x, a)| x * a).sum()
-    };
-    let along: Vec<f32> = order.iter().map(along).collect();
-    order.sort_by(|a, b| along[*b as usize].total_cmp(&along[*a as usize]));
-    order
 }
 
 fn report(
@@ -115,10 +97,7 @@ fn report(
     let found: usize = answers
         .iter()
         .zip(&radii)
-        .map(|(answer, radius)| {
-            let near = |hit: &&garlic_ann::Hit| hit.distance <= radius * (1.0 + 1e-6);
-            answer.hits.iter().filter(near).count()
-        })
+        .map(|(answer, radius)| right(answer, *radius))
         .sum();
     let count = queries.len() as f64;
     let wanted = K.min(allowed.len()) as f64;

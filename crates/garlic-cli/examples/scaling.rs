@@ -6,25 +6,21 @@
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
+mod common;
+
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use garlic_ann::{Index, Rows, Search};
-use garlic_data::Dataset;
+use anyhow::Result;
+use common::{Set, right};
+use garlic_ann::{Index, Search};
 
 const K: usize = 10;
 const QUERIES: usize = 1000;
 const TARGETS: [f64; 2] = [0.95, 0.99];
 
 fn main() -> Result<()> {
-    let path = std::env::args().nth(1).context("which HDF5 file?")?;
-    let data = Dataset::open(&path)?;
-    let (values, dim) = (data.train.to_f32(), data.train.dim());
-    let rows = Rows::new(&values, dim)?;
-    let queries = data.test.as_ref().context("the file has no queries")?;
-    let queries = queries.to_f32();
-    let queries = Rows::new(&queries, dim)?;
-    let queries = queries.slice(0..QUERIES.min(queries.len()));
+    let set = Set::from_arguments(QUERIES)?;
+    let (rows, queries, dim) = (set.base()?, set.queries()?, set.dim);
 
     println!("| points | s to build | recall@{K} for .95 | work | us | for .99 | work | us |");
     println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
@@ -47,10 +43,8 @@ fn main() -> Result<()> {
                 answers = index.search_batch(queries, &search)?;
                 best = best.min(started.elapsed().as_secs_f64());
             }
-            let found = answers.iter().zip(&truth).map(|(answer, truth)| {
-                let radius = truth.hits[K - 1].distance * (1.0 + 1e-6);
-                answer.hits.iter().filter(|h| h.distance <= radius).count()
-            });
+            let pairs = answers.iter().zip(&truth);
+            let found = pairs.map(|(answer, truth)| right(answer, truth.hits[K - 1].distance));
             let count = queries.len() as f64;
             let found = found.sum::<usize>() as f64 / (K as f64 * count);
             let work = answers.iter().map(|a| a.work.distance_equivalents(dim));

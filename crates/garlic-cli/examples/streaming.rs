@@ -9,29 +9,23 @@
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
+mod common;
+
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
-use garlic_ann::{Answer, Hit, Index, Rows, Search};
-use garlic_data::Dataset;
-use garlic_linalg::{Matrix, top_components};
+use anyhow::Result;
+use common::{Set, right, sort_along_first_axis};
+use garlic_ann::{Answer, Index, Rows, Search};
+use garlic_linalg::Matrix;
 
 const K: usize = 10;
 const BATCH: usize = 1000;
 const QUERIES: usize = 5000;
 
 fn main() -> Result<()> {
-    let path = std::env::args().nth(1).context("which HDF5 file?")?;
-    let data = Dataset::open(&path)?;
-    let (values, dim) = (data.train.to_f32(), data.train.dim());
-    let rows = Rows::new(&values, dim)?;
-    let queries = data.test.as_ref().context("the file has no queries")?;
-    let queries = queries.to_f32();
-    let queries = Rows::new(&queries, dim)?;
-    let queries = queries.slice(0..QUERIES.min(queries.len()));
-    let truth = data.distances.as_ref().context("the file has no truth")?;
-    ensure!(truth.cols >= K, "the truth has fewer than {K} neighbours");
-    let radii: Vec<f32> = (0..queries.len()).map(|q| truth.row(q)[K - 1]).collect();
+    let set = Set::from_arguments(QUERIES)?;
+    let (rows, queries, dim) = (set.base()?, set.queries()?, set.dim);
+    let radii = set.radii(K)?;
 
     println!(
         "{} points of dimension {dim}, {} queries, batches of {BATCH}\n",
@@ -91,28 +85,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Sorts rows by their first principal component.
-fn sort_along_first_axis(rows: Rows<'_>, order: &mut [u32]) {
-    let sample: Vec<u32> = order
-        .iter()
-        .copied()
-        .step_by(order.len().div_ceil(20_000))
-        .collect();
-    let found = top_components(Matrix::gather(rows, &sample).as_rows(), 1, 0);
-    let axis = found.basis.row(0);
-    let along = |row: &u32| -> f32 {
-        let row = rows.row(*row as usize);
-        row.iter().zip(axis).map(|(x, a)| x * a).sum()
-    };
-    order.sort_by_cached_key(|row| ordered(along(row)));
-}
-
-/// A whole number in the order of the floats.
-fn ordered(v: f32) -> i32 {
-    let bits = v.to_bits() as i32;
-    bits ^ ((bits >> 31) as u32 >> 1) as i32
-}
-
 /// What one recall target did.
 struct Measured {
     recall: f64,
@@ -137,10 +109,8 @@ fn measure(index: &Index, queries: Rows<'_>, radii: &[f32]) -> Result<Vec<Measur
                 answers = index.search_batch(queries, &search)?;
                 best = best.min(started.elapsed().as_secs_f64());
             }
-            let found = |(answer, radius): (&Answer, &f32)| {
-                let near = |hit: &&Hit| hit.distance <= radius * (1.0 + 1e-6);
-                answer.hits.iter().filter(near).count() as f64 / K as f64
-            };
+            let found =
+                |(answer, radius): (&Answer, &f32)| right(answer, *radius) as f64 / K as f64;
             let count = radii.len() as f64;
             let work = answers
                 .iter()

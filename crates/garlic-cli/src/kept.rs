@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use garlic_ann::index::Memory;
+use garlic_ann::live::{self, Files};
 use garlic_ann::{Drift, Index};
 use serde_json::{Value, json};
 
-use crate::place::{self, Files};
+use crate::place;
 use crate::table;
 use crate::writer;
 
@@ -22,7 +23,7 @@ impl Kept {
     /// Looks at the index at `path` as it was opened.
     pub(crate) fn of(path: &Path, index: &Index) -> anyhow::Result<Self> {
         let files = match place::is_directory(path) {
-            true => Some(Files::of(path)?),
+            true => Some(live::files(path)?),
             false => None,
         };
         Ok(Self {

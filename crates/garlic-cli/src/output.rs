@@ -52,7 +52,7 @@ pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
 /// Like [`check`], for an index directory that is to be made.
 pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
-    if path.join("CURRENT").exists() {
+    if garlic_ann::live::is_index_directory(path) {
         return Err(Fault::failed(format!(
             "{shown}: there is an index directory already; remove it first, or name another one"
         )));

@@ -166,8 +166,55 @@ fn damage_is_named_and_never_written_again() {
         assert_eq!(std::fs::read(lab.path(file)).unwrap(), bytes);
     }
     assert!(!lab.path("x").exists() && !lab.path("x.garlic").exists());
-    std::fs::write(lab.path("live/CURRENT"), "GARLIC directory 1\n").unwrap();
-    lab.run(&["verify", "live"]).expect_error(3, &["CURRENT"]);
+}
+
+/// A name in it that is wrong is found by its checksum, even when there are files of that name.
+#[test]
+fn a_damaged_current_is_named_by_every_command() {
+    let lab = Lab::with_live_index();
+    let current = lab.path("live/CURRENT");
+    let sound = std::fs::read_to_string(&current).unwrap();
+    for name in ["index-1.garlic", "log-1"] {
+        let other = name.replace('1', "2");
+        std::fs::copy(lab.path("live").join(name), lab.path("live").join(other)).unwrap();
+    }
+    for (damaged, why) in [
+        (
+            sound.replace("generation 1", "generation 2"),
+            "checksum is wrong",
+        ),
+        (
+            sound.replace("checksum ", "checksum 1"),
+            "checksum is wrong",
+        ),
+        (sound.clone() + "\n", "checksum is wrong"),
+        ("GARLIC directory 1\n".to_owned(), "checksum is wrong"),
+        (
+            sound.replace("directory 1", "directory 2"),
+            "directory version 2",
+        ),
+        (String::new(), "does not name a generation"),
+    ] {
+        std::fs::write(&current, &damaged).unwrap();
+        for command in [
+            &["verify", "live"][..],
+            &["inspect", "live"],
+            &["compact", "live"],
+            &["remove", "live", "3"],
+            &["add", "live", "more.npy"],
+            &["convert", "live", "x.garlic"],
+            &["search", "live", "asked.fvecs", "-o", "x.csv"],
+            &["eval", "live", "many.npy", "--query-file", "asked.fvecs"],
+        ] {
+            lab.run(command).expect_error(3, &["CURRENT", why]);
+        }
+        lab.run(&["build", "many.npy", "-o", "live", "--live", "-q"])
+            .expect_error(1, &["live", "index directory already"]);
+        assert_eq!(std::fs::read_to_string(&current).unwrap(), damaged);
+    }
+    assert!(!lab.path("x.garlic").exists() && !lab.path("x.csv").exists());
+    std::fs::write(&current, &sound).unwrap();
+    lab.run(&["verify", "live"]).expect(0);
 }
 
 /// A limit on the size of files acts like a full disk.

@@ -9,6 +9,7 @@ use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 
 use super::learned::{BIN_BITS, Bounds, ROUNDING, zero_code};
 use crate::model::{Lists, by_label};
+use crate::space;
 
 /// Rounds of k-means in a cell.
 const ROUNDS: usize = 8;
@@ -110,7 +111,7 @@ impl Projected {
             .as_rows()
             .iter()
             .zip(&norms)
-            .map(|(y, n)| (n - garlic_simd::dot(y, y)).max(0.0))
+            .map(|(y, norm)| space::beyond(*norm, y))
             .collect();
         Self { y, norms, outside }
     }

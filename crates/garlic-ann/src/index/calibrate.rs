@@ -62,7 +62,11 @@ pub(crate) fn calibrate(
     if held.is_empty() {
         return Ok(table);
     }
-    let queries = truth(index, held, &ks, cancel)?;
+    // Positions go cell by cell, and fewer queries are asked for more neighbours: the first of them must come from
+    // everywhere.
+    let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
+    let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
+    let queries = truth(index, &held, &ks, cancel)?;
     for (at, k) in ks.iter().enumerate() {
         let count = (queries.len() as f64 * shares[at]).ceil() as usize;
         let mut ladder = Ladder::new(index, body, &queries[..count], at, *k);

@@ -15,7 +15,7 @@ use crate::cell::learned::Learned;
 use crate::config::{Config, Store};
 use crate::error::{Error, Result};
 use crate::model::Tempered;
-use crate::space::Space;
+use crate::space::{Space, beyond};
 use crate::train::streams;
 
 /// Tempered cells with learned bins and codes.
@@ -253,8 +253,7 @@ pub(crate) fn outside(vectors: Rows<'_>, space: &Space, points: Rows<'_>) -> Vec
         .with_min_len(256)
         .map(|i| {
             let whole = garlic_simd::l2_squared(vectors.row(i), &space.mean);
-            let inside = points.row(i);
-            (whole - garlic_simd::dot(inside, inside)).max(0.0)
+            beyond(whole, points.row(i))
         })
         .collect()
 }

@@ -347,7 +347,7 @@ fn lock(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Held>> {
     })
 }
 
-fn length_of(disk: &dyn Disk, path: &Path) -> Result<u64> {
+pub(super) fn length_of(disk: &dyn Disk, path: &Path) -> Result<u64> {
     let opened = disk.read(path).map_err(|source| io_error(path, source))?;
     Ok(opened.1)
 }

@@ -29,6 +29,7 @@
 mod current;
 mod directory;
 mod disk;
+mod files;
 mod log;
 mod options;
 mod record;
@@ -43,6 +44,7 @@ mod sync {
 }
 
 pub use directory::Status;
+pub use files::{Files, files, is_index_directory};
 pub use options::{Options, SyncPolicy};
 
 use std::path::{Path, PathBuf};

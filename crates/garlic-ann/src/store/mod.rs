@@ -31,7 +31,7 @@ pub(crate) use map::map_file;
 pub use verify::{SectionSummary, Summary};
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ use atomic::{Disk, Place};
 use bytes::Bytes;
 use encode::Source;
 use error::Fault;
-use layout::{HEADER_LEN, Kind, Layout};
+use layout::{HEADER_LEN, Kind, Layout, MAGIC};
 use source::Mapped;
 
 use crate::error::{Error, Result};
@@ -54,6 +54,16 @@ pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERS
 
 /// Most bytes of the section META: configuration, training history and calibration are small.
 const MAX_META: u64 = 64 << 20;
+
+/// Whether there is a file that begins as index files of every version do; whether it is sound, opening it tells.
+pub fn is_index_file(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
+    let mut start = [0; MAGIC.len()];
+    // Asked before opening: a pipe would wait for a writer.
+    let is_read = path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+    is_read && start == MAGIC
+}
 
 impl Index {
     /// Writes the index to `path`, replacing what is there all at once.

@@ -22,3 +22,5 @@ pub(crate) const SELECTION: u64 = 10 << 32;
 pub(crate) const CALIBRATION: u64 = 9 << 32;
 /// Cells and bins of a live index.
 pub(crate) const LIVE: u64 = 11 << 32;
+/// Order in which the calibration asks them.
+pub(crate) const CALIBRATION_ORDER: u64 = 12 << 32;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use garlic_ann::Live;
+use garlic_ann::{Live, store};
 use garlic_data::{Element, Vectors};
 use serde_json::json;
 
@@ -63,7 +63,7 @@ const FORMATS: [(&str, bool); 5] = [
 /// Converts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // A directory is an index or nothing that could be converted; opening it tells which.
-    let is_index = place::is_directory(&args.input) || place::is_index(&args.input);
+    let is_index = place::is_directory(&args.input) || store::is_index_file(&args.input);
     let told = if is_index {
         convert_index(args)?
     } else {

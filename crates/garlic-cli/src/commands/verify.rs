@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use garlic_ann::Index;
+use garlic_ann::live::Files;
 use garlic_ann::store::Summary;
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::place::{self, Files};
+use crate::place;
 use crate::table::{self, Table};
 
 /// Check an index thoroughly

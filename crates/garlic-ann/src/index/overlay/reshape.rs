@@ -16,6 +16,9 @@ use crate::model::{Lists, by_label, fit_cell};
 use crate::train::streams;
 use crate::train::tempered::default_cells;
 
+#[cfg(test)]
+mod tests;
+
 /// Lloyd rounds of a split.
 const ROUNDS: usize = 8;
 /// A part that would keep this share of a cell's points is no split.

@@ -6,6 +6,7 @@ use super::{Best, Plan, TemperedScratch, Work};
 use crate::index::View;
 use crate::model::Lists;
 use crate::search::params::Answer;
+use crate::space::beyond;
 
 impl View<'_> {
     /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
@@ -31,7 +32,7 @@ impl View<'_> {
         let outside: Vec<f32> = centred
             .chunks_exact(dim)
             .zip(rotated.chunks_exact(wide))
-            .map(|(c, q)| (garlic_simd::dot(c, c) - garlic_simd::dot(q, q)).max(0.0))
+            .map(|(c, q)| beyond(garlic_simd::dot(c, c), q))
             .collect();
         drop(centred);
 

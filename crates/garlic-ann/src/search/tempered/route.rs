@@ -4,6 +4,7 @@ use garlic_simd::Estimate;
 
 use super::{TemperedScratch, shrink};
 use crate::index::View;
+use crate::space::beyond;
 
 /// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
 const SPARSE: f64 = 0.9;
@@ -33,7 +34,7 @@ impl View<'_> {
         garlic_simd::dots(&self.body.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         scratch.whole = whole;
-        (whole - garlic_simd::dot(&scratch.query, &scratch.query)).max(0.0)
+        beyond(whole, &scratch.query)
     }
 
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have

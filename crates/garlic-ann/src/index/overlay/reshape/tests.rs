@@ -1,0 +1,139 @@
+//! When a cell is fitted anew, and to what.
+
+use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+use super::*;
+use crate::{Config, Index};
+
+const DIM: usize = 4;
+const N: usize = 400;
+
+/// Points around `centre`, wide along the first coordinate and flat along the last.
+fn cloud(centre: f32, width: f32, seed: u64) -> Vec<f32> {
+    let mut rng = random_stream(seed, 4);
+    let coordinate = |i: usize| {
+        let spread = width * [8.0, 4.0, 2.0, 1.0][i % DIM];
+        centre + spread * (uniform_unit(&mut rng) as f32 - 0.5)
+    };
+    (0..N * DIM).map(coordinate).collect()
+}
+
+/// One cell, and one it stays: a number of cells that was asked for splits none.
+fn one_cell(values: &[f32]) -> Index {
+    let config = Config {
+        cells: 1,
+        axes: 2,
+        bin_size: 8,
+        calibration_queries: 0,
+        ..Config::default()
+    };
+    let builder = Index::builder().config(config).threads(1);
+    builder.build(Rows::new(values, DIM).unwrap()).unwrap()
+}
+
+/// The index with as many points more, which are too many for a tail.
+fn grown(index: &Index, values: &[f32]) -> Index {
+    let mut index = index.clone();
+    let ids: Vec<u64> = (N as u64..2 * N as u64).collect();
+    index.add(Rows::new(values, DIM).unwrap(), &ids).unwrap();
+    let view = index.view().unwrap();
+    assert_eq!((view.cells(), view.points_in(0)), (1, 2 * N));
+    assert!(view.live_cell(0).run.is_some() && view.live_cell(0).tail.is_none());
+    index
+}
+
+/// Mean, axes and variances of the only cell.
+fn fitted(index: &Index) -> (&[f32], &[f32], &[f32]) {
+    let view = index.view().unwrap();
+    let frame = view.frame(0);
+    (view.mean(0), frame.axes, frame.variances)
+}
+
+/// The mean of the points of the only cell, and their mean squared distance from it.
+fn truth(index: &Index) -> (Vec<f32>, f64) {
+    let view = index.view().unwrap();
+    let members = gather(&view, 0, None).unwrap();
+    let rows = members.points.as_rows();
+    let mean: Vec<f32> = (0..rows.dim())
+        .map(|i| rows.iter().map(|row| row[i]).sum::<f32>() / rows.len() as f32)
+        .collect();
+    let squares = rows.iter().map(|row| garlic_simd::l2_squared(row, &mean));
+    let radius = squares.map(f64::from).sum::<f64>() / rows.len() as f64;
+    (mean, radius)
+}
+
+fn assert_fits(index: &Index) {
+    let (mean, radius) = truth(index);
+    let (at, _, variances) = fitted(index);
+    let off = f64::from(garlic_simd::l2_squared(at, &mean));
+    assert!(off < 1e-6 * radius, "{at:?}, not {mean:?}");
+    let view = index.view().unwrap();
+    let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
+    let others = (view.body.model.dim() - view.body.model.rank()) as f64;
+    let fitted = along + f64::from(view.frame(0).residual) * others;
+    assert!(
+        (fitted / radius - 1.0).abs() < 0.01,
+        "{fitted}, not {radius}"
+    );
+}
+
+#[test]
+fn a_cell_whose_points_stay_where_they_were_keeps_its_frame() {
+    let first = cloud(0.0, 1.0, 1);
+    let index = one_cell(&first);
+    let more = grown(&index, &first);
+    assert_eq!(fitted(&more), fitted(&index));
+}
+
+#[test]
+fn a_cell_whose_points_have_moved_is_fitted_anew() {
+    let index = one_cell(&cloud(0.0, 1.0, 1));
+    let moved = grown(&index, &cloud(5.0, 1.0, 2));
+    assert_ne!(fitted(&moved).0, fitted(&index).0);
+    assert_fits(&moved);
+    // The way between the two clouds is the longest axis now.
+    let (mean, axes, _) = fitted(&moved);
+    let mut centre = vec![0.0; mean.len()];
+    let space = &moved.space;
+    space.apply(&[5.0; DIM], &mut centre);
+    let way: Vec<f32> = centre.iter().zip(mean).map(|(c, m)| c - m).collect();
+    let along = garlic_simd::dot(&axes[..mean.len()], &way).abs();
+    let length = garlic_simd::dot(&way, &way).sqrt();
+    assert!(along > 0.9 * length, "{along} of {length}");
+}
+
+#[test]
+fn a_cell_whose_points_have_spread_is_fitted_anew() {
+    let first = cloud(0.0, 1.0, 1);
+    let index = one_cell(&first);
+    let (mean, _) = truth(&index);
+    // The same cloud, wider about the same mean: nothing but the spread tells.
+    let mut centre = [0.0; DIM];
+    for row in first.chunks_exact(DIM) {
+        (centre.iter_mut().zip(row)).for_each(|(c, v)| *c += v / N as f32);
+    }
+    let wider = |factor: f32| -> Vec<f32> {
+        let widen = |(i, v): (usize, &f32)| centre[i % DIM] + factor * (v - centre[i % DIM]);
+        first.iter().enumerate().map(widen).collect()
+    };
+    let spread = grown(&index, &wider(2.0));
+    let moved = garlic_simd::l2_squared(&truth(&spread).0, &mean);
+    assert!(f64::from(moved) < MOVED * truth(&index).1 / 10.0, "{moved}");
+    assert!(fitted(&spread).2[0] > 2.0 * fitted(&index).2[0]);
+    assert_fits(&spread);
+
+    // Squared radii grow by (1 + 1.1^2) / 2, which is not enough.
+    let hardly = grown(&index, &wider(1.1));
+    assert_eq!(fitted(&hardly), fitted(&index));
+}
+
+#[test]
+fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
+    let index = one_cell(&cloud(0.0, 1.0, 1));
+    let mut rest = grown(&index, &cloud(0.0, 0.2, 3));
+    // Those it was fitted to go; what is left is small.
+    let gone: Vec<u64> = (0..N as u64).collect();
+    rest.remove(&gone).unwrap();
+    assert!(fitted(&rest).2[0] < 0.2 * fitted(&index).2[0]);
+    assert_fits(&rest);
+}

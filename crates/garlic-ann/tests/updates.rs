@@ -1,0 +1,269 @@
+//! What docs/updates.md promises of filters, drift and recalibration, on data small enough for brute force.
+
+use std::collections::BTreeMap;
+
+use garlic_ann::{Filter, Index, Rows, Search};
+use garlic_linalg::{random_stream, uniform_unit};
+
+const DIM: usize = 16;
+
+/// Points near a curved sheet of four dimensions, all of them shifted by `offset`.
+fn sheet(n: usize, seed: u64, offset: f32) -> Vec<f32> {
+    let mut rng = random_stream(seed, 3);
+    let mut mix = random_stream(11, 3);
+    let waves: Vec<[f32; 4]> = (0..DIM)
+        .map(|_| std::array::from_fn(|_| 2.0 * uniform_unit(&mut mix) as f32 - 1.0))
+        .collect();
+    let mut values = Vec::with_capacity(n * DIM);
+    for _ in 0..n {
+        let t: [f32; 4] = std::array::from_fn(|_| uniform_unit(&mut rng) as f32 * 3.0);
+        for wave in &waves {
+            let phase: f32 = wave.iter().zip(&t).map(|(a, b)| a * b).sum();
+            values.push(20.0 * phase.sin() + uniform_unit(&mut rng) as f32 + offset);
+        }
+    }
+    values
+}
+
+fn rows(values: &[f32]) -> Rows<'_> {
+    Rows::new(values, DIM).unwrap()
+}
+
+/// The truth: vectors by identifier.
+type Model = BTreeMap<u64, Vec<f32>>;
+
+fn model(first: u64, rows: Rows<'_>) -> Model {
+    (first..).zip(rows.iter().map(<[f32]>::to_vec)).collect()
+}
+
+/// Distance and identifier of the nearest points that are allowed.
+fn nearest(
+    model: &Model,
+    query: &[f32],
+    k: usize,
+    allows: impl Fn(u64) -> bool,
+) -> Vec<(f32, u64)> {
+    let allowed = model.iter().filter(|(id, _)| allows(**id));
+    let mut all: Vec<(f32, u64)> = allowed
+        .map(|(id, v)| (garlic_simd::l2_squared(query, v).sqrt(), *id))
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all.truncate(k);
+    all
+}
+
+fn found(index: &Index, query: &[f32], search: &Search) -> Vec<(f32, u64)> {
+    let hits = index.search(query, search).unwrap().hits;
+    hits.iter().map(|h| (h.distance, h.id)).collect()
+}
+
+/// Share of the k nearest points that are found, and how many answers were exact.
+fn recall(
+    index: &Index,
+    model: &Model,
+    queries: Rows<'_>,
+    search: &Search,
+    k: usize,
+    allows: impl Fn(u64) -> bool,
+) -> (f64, usize) {
+    let (mut hits, mut exact) = (0, 0);
+    for query in queries.iter() {
+        let radius = nearest(model, query, k, &allows)[k - 1].0 * (1.0 + 1e-6);
+        let answer = index.search(query, search).unwrap();
+        assert!(answer.hits.iter().all(|h| allows(h.id)));
+        hits += answer.hits.iter().filter(|h| h.distance <= radius).count();
+        exact += usize::from(answer.exact);
+    }
+    (hits as f64 / (queries.len() * k) as f64, exact)
+}
+
+/// A filter keeps its translation to positions; it must notice every change, and every other index.
+#[test]
+fn one_filter_is_right_before_and_after_every_change() {
+    let data = sheet(1500, 1, 0.0);
+    let data = rows(&data);
+    let asked = sheet(10, 2, 0.0);
+    let builder = || Index::builder().threads(1).seed(5);
+    let mut index = builder().build(data.slice(0..1000)).unwrap();
+    let mut truth = model(0, data.slice(0..1000));
+    let even = |id: u64| id.is_multiple_of(2);
+    let filters = [
+        Filter::predicate(even),
+        Filter::ids((0..4000).step_by(2).collect::<Vec<u64>>()),
+        Filter::bitmap((0..4000).step_by(2).collect()),
+    ];
+    let check = |index: &Index, truth: &Model, when: &str| {
+        for filter in &filters {
+            let search = Search::new(8).filter(filter.clone());
+            for query in rows(&asked).iter() {
+                let expected = nearest(truth, query, 8, even);
+                let exactly = search.clone().exact(true);
+                assert_eq!(found(index, query, &exactly), expected, "{when} {filter:?}");
+                for (distance, id) in found(index, query, &search) {
+                    assert!(even(id), "{when} {filter:?}");
+                    let there = garlic_simd::l2_squared(query, &truth[&id]).sqrt();
+                    assert_eq!(distance, there, "{when} {filter:?}");
+                }
+            }
+        }
+    };
+    check(&index, &truth, "built");
+    let (before, truth_before) = (index.clone(), truth.clone());
+
+    let ids: Vec<u64> = (1000..1500).collect();
+    index.add(data.slice(1000..1500), &ids).unwrap();
+    truth.extend(model(1000, data.slice(1000..1500)));
+    check(&index, &truth, "added");
+    // What was nearest to the queries goes, so that an old translation would find it.
+    let mut gone: Vec<u64> = rows(&asked)
+        .iter()
+        .flat_map(|query| nearest(&truth, query, 3, even))
+        .map(|(_, id)| id)
+        .collect();
+    gone.sort_unstable();
+    gone.dedup();
+    assert_eq!(index.remove(&gone).unwrap(), gone.len());
+    gone.iter().for_each(|id| drop(truth.remove(id)));
+    check(&index, &truth, "removed");
+    let moved: Vec<u64> = truth
+        .keys()
+        .copied()
+        .filter(|id| even(*id))
+        .take(10)
+        .collect();
+    index.update(rows(&asked), &moved).unwrap();
+    let here = rows(&asked);
+    truth.extend(moved.into_iter().zip(here.iter().map(<[f32]>::to_vec)));
+    check(&index, &truth, "updated");
+    index.compact().unwrap();
+    check(&index, &truth, "compacted");
+
+    // A copy from before all that, and another index of as many points.
+    check(&before, &truth_before, "the old copy");
+    let other = builder().build(data.slice(500..1500)).unwrap();
+    check(&other, &model(0, data.slice(500..1500)), "another index");
+    check(&index, &truth, "compacted, once more");
+}
+
+/// All allowed points lie at one end, and half of the queries at the other: the cells that are nearest to those hold
+/// nothing that counts.
+#[test]
+fn a_filter_of_one_end_of_the_data_keeps_its_recall() {
+    const N: usize = 8000;
+    let data = sheet(N, 3, 0.0);
+    let data = rows(&data);
+    let index = Index::builder().seed(1).build(data).unwrap();
+    let truth = model(0, data);
+    let mut order: Vec<u64> = (0..N as u64).collect();
+    order.sort_by(|a, b| truth[b][0].total_cmp(&truth[a][0]));
+    let new = sheet(200, 4, 0.0);
+    let mut asked: Vec<&[f32]> = rows(&new).iter().collect();
+    asked.sort_by(|a, b| b[0].total_cmp(&a[0]));
+    let (here, there) = (asked[..100].concat(), asked[100..].concat());
+    let mut likely = 0;
+    for share in [2, 4, 7, 100] {
+        let (some, _) = order.split_at(N / share);
+        let mut allowed = vec![false; N];
+        some.iter().for_each(|id| allowed[*id as usize] = true);
+        let allows = |id: u64| allowed[id as usize];
+        let filter = Filter::ids(some);
+        for (asked, k) in [(&here, 1), (&there, 1), (&here, 10), (&there, 10)] {
+            let asked = rows(asked);
+            let search = Search::new(k).recall(0.95).filter(filter.clone());
+            let (got, exact) = recall(&index, &truth, asked, &search, k, allows);
+            assert!(got >= 0.92, "one of {share}, k {k}: {got}");
+            likely += asked.len() - exact;
+            let exactly = search.exact(true);
+            for query in asked.iter() {
+                let expected = nearest(&truth, query, k, allows);
+                assert_eq!(found(&index, query, &exactly), expected, "one of {share}");
+            }
+        }
+    }
+    assert!(likely >= 400, "most answers came from brute force");
+}
+
+#[test]
+fn drift_advises_a_rebuild_when_the_data_have_moved_and_not_before() {
+    let (data, more, far) = (
+        sheet(2000, 5, 0.0),
+        sheet(2000, 6, 0.0),
+        sheet(2000, 7, 60.0),
+    );
+    let mut index = Index::builder().seed(2).build(rows(&data)).unwrap();
+    let drift = index.drift();
+    assert_eq!((drift.built, drift.added, drift.removed), (2000, 0, 0));
+    assert_eq!((drift.spread, drift.rebuild), (1.0, false));
+    assert_eq!(drift.cells, drift.cells_of_a_build);
+
+    let ids = |first: u64| (first..first + 2000).collect::<Vec<u64>>();
+    for (batch, ids) in rows(&more)
+        .data()
+        .chunks(100 * DIM)
+        .zip(ids(2000).chunks(100))
+    {
+        index.add(rows(batch), ids).unwrap();
+    }
+    let same = index.drift();
+    assert!((same.spread - 1.0).abs() < 0.2, "{same:?}");
+    assert!(!same.rebuild, "{same:?}");
+
+    let mut strange = index.clone();
+    strange.add(rows(&far), &ids(4000)).unwrap();
+    let moved = strange.drift();
+    assert_eq!(moved.added, 4000);
+    assert!(moved.rebuild && moved.spread > 2.0, "{moved:?}");
+    // The ledger survives a new layout and a file, and the index that was copied knows nothing of it.
+    strange.compact().unwrap();
+    assert!(strange.drift().rebuild);
+    assert!(
+        Index::from_bytes(&strange.to_bytes())
+            .unwrap()
+            .drift()
+            .rebuild
+    );
+    assert!(!index.drift().rebuild);
+
+    // A few strangers among many points are no reason.
+    let few: Vec<u64> = (4000..4002).collect();
+    index.add(rows(&far).slice(0..2), &few).unwrap();
+    assert!(!index.drift().rebuild, "{:?}", index.drift());
+}
+
+/// Points that fill a box: more dimensions, and so harder to find than those of a sheet.
+fn cloud(n: usize, seed: u64) -> Vec<f32> {
+    let mut rng = random_stream(seed, 4);
+    let coordinate = |_| 30.0 * uniform_unit(&mut rng) as f32 - 15.0;
+    (0..n * DIM).map(coordinate).collect()
+}
+
+/// The targets were measured on points of a sheet; what comes later needs more.
+#[test]
+fn targets_are_met_again_after_a_recalibration() {
+    const HALF: usize = 3000;
+    let data = [sheet(HALF, 8, 0.0), cloud(HALF, 9)].concat();
+    let asked = [sheet(150, 10, 0.0), cloud(150, 11)].concat();
+    let (data, asked) = (rows(&data), rows(&asked));
+    let half = data.slice(0..HALF);
+    let mut index = Index::builder().seed(3).build(half).unwrap();
+    let ids: Vec<u64> = (HALF as u64..2 * HALF as u64).collect();
+    let rest = data.slice(HALF..2 * HALF);
+    for (batch, ids) in rest.data().chunks(500 * DIM).zip(ids.chunks(500)) {
+        index.add(rows(batch), ids).unwrap();
+    }
+    let truth = model(0, data);
+    let mut again = index.clone();
+    again.recalibrate().unwrap();
+    assert_eq!(again.len(), 2 * HALF);
+    let mut missed = 0;
+    for k in [1, 10] {
+        for target in [0.8, 0.9, 0.95, 0.99] {
+            let search = Search::new(k).recall(target);
+            let (before, _) = recall(&index, &truth, asked, &search, k, |_| true);
+            let (got, _) = recall(&again, &truth, asked, &search, k, |_| true);
+            assert!(got >= target - 0.03, "k {k}: asked for {target}, got {got}");
+            missed += usize::from(before < target - 0.03);
+        }
+    }
+    assert!(missed > 0, "there was nothing to measure again");
+}
