@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from paper.experiment import Experiment
     from paper.run import Runner
 
-KINDS = ("classification", "complexity", "diagnostics", "online")
+KINDS = ("classification", "complexity", "diagnostics", "online", "pictures")
 
 
 def run(runner: Runner, experiment: Experiment) -> bool:

@@ -40,7 +40,7 @@ class Entry:
 DRAWN = "Drawn from data of our own with the library's own code; there is no number to agree with."
 ENTRIES = (
     Entry("Figure: overview of the method", "pictures", (), DRAWN, "overview"),
-    Entry("Figure: cloning", "pictures", (), DRAWN, "clone"),
+    Entry("Figure: cloning", "pictures", (), DRAWN, "refinement"),
     Entry("Figure: gradient flow of the losses", "pictures", (), DRAWN, "gradient"),
     Entry("Figures: recall against candidates, each data set", "recall-vs-candidates", (1,)),
     Entry("Figure: efficiency against build time", "efficiency", (), NO_NUMBER),
