@@ -211,7 +211,7 @@ def write(out: Path, runs: list[dict[str, Any]], others: bool = True) -> None:
     _dump(out / "results" / "diagnostics" / f"{FASHION}-paper.json", diagnosis())
     (out / "results" / "diagnostics" / f"{FASHION}-paper.html").write_text("<p>diagnosis</p>", encoding="utf-8")
     (out / "pictures").mkdir()
-    for name in ("overview", "clone", "gradient-flow"):
+    for name in ("overview", "refinement", "gradients"):
         (out / "pictures" / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
     _dump(out / "run.json", {"command": "make paper QUICK=1", "seconds": 700.0, "machine": {"cpu": "made up"}})
 
