@@ -1,0 +1,131 @@
+//! Pictures over the plane of the first two principal components.
+
+use super::{figure, radius_name};
+use crate::diagnose::Diagnosis;
+use crate::plot::{Axis, Heatmap};
+use crate::report::Figure;
+
+/// Values that span more than this factor are coloured by their logarithm.
+const WIDE: f64 = 8.0;
+
+/// Distance to the nearest cell.
+pub(super) fn reconstruction(d: &Diagnosis) -> Figure {
+    let map = &d.landscape;
+    let slice: Vec<Option<f64>> = map.nearest.iter().map(|v| Some(f64::from(*v))).collect();
+    let seen: Vec<Option<f64>> = map
+        .points_nearest
+        .iter()
+        .map(|v| v.map(f64::from))
+        .collect();
+    let label = "Mahalanobis distance to the nearest cell";
+    let inside = |values: &[Option<f64>]| outline(values, d.radius.value, &radius_name(d));
+    let svgs = vec![
+        Heatmap {
+            outline: inside(&slice),
+            quantity: wide_axis(label, &slice),
+            ..plain(d, "In the plane itself", slice)
+        }
+        .svg(),
+        Heatmap {
+            outline: inside(&seen),
+            quantity: wide_axis(label, &seen),
+            points: Default::default(),
+            empty: "no point of the sample".into(),
+            ..plain(d, "Of the points seen there", seen)
+        }
+        .svg(),
+    ];
+    let text = format!(
+        "How well the cells account for each place: dark is near a cell, bright is far from all of them. Both maps look \
+         at the plane through the mean of the data along its two directions of largest variance, which hold {:.0} % of \
+         the variance. The first map is a cut: its colours belong to places that lie exactly in the plane, where there \
+         may be no data when the data have many dimensions. The second shows the points that one sees over each place, \
+         wherever they lie in the other dimensions, by their mean. Good cells are dark wherever there are points.",
+        100.0 * map.variance_share
+    );
+    figure("Reconstruction landscape", text, svgs)
+}
+
+/// Number of cells around a place.
+pub(super) fn coverage(d: &Diagnosis) -> Figure {
+    let map = &d.landscape;
+    let slice: Vec<Option<f64>> = map.covered.iter().map(|v| Some(f64::from(*v))).collect();
+    let seen: Vec<Option<f64>> = map
+        .points_covered
+        .iter()
+        .map(|v| v.map(f64::from))
+        .collect();
+    let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(1.0, f64::max);
+    let label = format!("number of cells within {}", radius_name(d));
+    let axis = |values: &[Option<f64>]| Axis::linear(label.clone()).from(0.0).to(most(values));
+    let nowhere = map.covered.iter().all(|c| *c == 0);
+    let svgs = vec![
+        Heatmap {
+            quantity: axis(&slice),
+            ..plain(d, "In the plane itself", slice)
+        }
+        .svg(),
+        Heatmap {
+            quantity: axis(&seen),
+            points: Default::default(),
+            empty: "no point of the sample".into(),
+            ..plain(d, "Of the points seen there", seen)
+        }
+        .svg(),
+    ];
+    let mut text = format!(
+        "How many cells cover each place: those within {} of it. Dark places belong to no cell, bright ones to many. A \
+         point that no cell covers is kept by its nearest one; a point that many cover is found from many sides, and \
+         costs a candidate in each. The two maps are those of the reconstruction landscape.",
+        radius_name(d)
+    );
+    if nowhere {
+        text.push_str(
+            " No cell reaches the plane itself here: with many dimensions the cells lie beside it, as the points do.",
+        );
+    }
+    figure("Coverage landscape", text, svgs)
+}
+
+fn plain(d: &Diagnosis, title: &str, values: Vec<Option<f64>>) -> Heatmap {
+    let map = &d.landscape;
+    let points = map
+        .drawn
+        .iter()
+        .map(|(x, y)| (f64::from(*x), f64::from(*y)));
+    Heatmap {
+        title: title.into(),
+        x_label: "principal component 1 (units of the model's space)".into(),
+        y_label: "principal component 2".into(),
+        x: map.x,
+        y: map.y,
+        columns: map.columns,
+        values,
+        quantity: Axis::linear(""),
+        outline: None,
+        outline_above: false,
+        points: (
+            points.collect(),
+            "points of the sample, seen from above".into(),
+        ),
+        empty: String::new(),
+    }
+}
+
+/// A line around what is within the radius, where some but not all tiles are.
+fn outline(values: &[Option<f64>], radius: f64, name: &str) -> Option<(f64, String)> {
+    let inside = |v: &f64| *v <= radius;
+    let some = values.iter().flatten().any(inside);
+    let all = values.iter().flatten().all(inside);
+    (some && !all).then(|| (radius, format!("border of what is within {name}")))
+}
+
+fn wide_axis(label: &str, values: &[Option<f64>]) -> Axis {
+    let known = || values.iter().flatten().copied().filter(|v| v.is_finite());
+    let low = known().reduce(f64::min).unwrap_or(0.0);
+    let high = known().reduce(f64::max).unwrap_or(1.0);
+    match low > 0.0 && high > WIDE * low {
+        true => Axis::log(label),
+        false => Axis::linear(label),
+    }
+}
