@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::shapes::Shapes;
 use super::stats::{Histogram, Summary};
 
-/// Bars of a histogram.
-const BARS: usize = 30;
+/// Fewest and most bars of a histogram; few cells are seen better in few bars.
+const BARS: [usize; 2] = [8, 30];
 /// Cells are left out, evenly, when the covariances of all would take more multiply-adds than this.
 const MOST_WORK: f64 = 2e11;
 /// Cells that are looked at whatever they cost.
@@ -49,9 +49,10 @@ pub struct Quantity {
 
 impl Quantity {
     fn of(values: Vec<f64>, log: bool) -> Self {
+        let bars = 2 * values.len().isqrt();
         Self {
             summary: Summary::of(values.iter().copied()),
-            histogram: Histogram::of(&values, BARS, log),
+            histogram: Histogram::of(&values, bars.clamp(BARS[0], BARS[1]), log),
             values,
         }
     }

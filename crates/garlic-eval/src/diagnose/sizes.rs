@@ -32,7 +32,7 @@ impl CellSizes {
         let summary = Summary::of(sizes.iter().map(|s| *s as f64));
         Self {
             largest_share: summary.max / index.len().max(1) as f64,
-            histogram: Histogram::of_counts(&sizes, 40),
+            histogram: Histogram::of_counts(&sizes, (2 * sizes.len().isqrt()).clamp(8, 40)),
             summary,
             sizes,
         }

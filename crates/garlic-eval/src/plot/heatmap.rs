@@ -31,10 +31,8 @@ pub struct Heatmap {
     pub values: Vec<Option<f64>>,
     /// The quantity; its ends, when fixed, are where the colours end.
     pub quantity: Axis,
-    /// A line around the tiles whose values are at most (or, when `outline_above`, at least) this, with its name.
+    /// A line around the tiles whose values are at most this, with its name.
     pub outline: Option<(f64, String)>,
-    /// The line goes around values at least that large.
-    pub outline_above: bool,
     /// Points drawn over the tiles, and what they are.
     pub points: (Vec<(f64, f64)>, String),
     /// What a grey tile means; empty when there is none.
@@ -160,27 +158,30 @@ impl Heatmap {
         };
         let (columns, rows) = (self.columns, self.rows());
         let inside = |column: usize, row: usize| {
-            self.values[row * columns + column].is_some_and(|v| match self.outline_above {
-                true => v >= *limit,
-                false => v <= *limit,
-            })
+            self.values[row * columns + column].is_some_and(|v| v <= *limit)
         };
+        // In pixels, not on the stretched grid: not every renderer keeps the width of a stretched line.
+        let (wide, high) = (
+            (area.right - area.left) / columns.max(1) as f64,
+            (area.bottom - area.top) / rows.max(1) as f64,
+        );
+        let x = |column: usize| area.left + wide * column as f64;
+        let y = |row: usize| area.bottom - high * row as f64;
         let mut path = String::new();
         for row in 0..rows {
             for column in 0..columns {
-                let (own, top) = (inside(column, row), rows - 1 - row);
+                let own = inside(column, row);
                 if column + 1 < columns && own != inside(column + 1, row) {
-                    let _ = write!(path, "M{} {top}v1", column + 1);
+                    let _ = write!(path, "M{:.1} {:.1}v-{high:.1}", x(column + 1), y(row));
                 }
                 if row + 1 < rows && own != inside(column, row + 1) {
-                    let _ = write!(path, "M{column} {top}h1");
+                    let _ = write!(path, "M{:.1} {:.1}h{wide:.1}", x(column), y(row + 1));
                 }
             }
         }
         for (colour, width) in [("#ffffff", 3.4), (INK, 1.6)] {
             svg.raw(format_args!(
-                r#"<path {} fill="none" stroke="{colour}" stroke-width="{width}" vector-effect="non-scaling-stroke" d="{path}"/>"#,
-                self.stretch(area)
+                r#"<path fill="none" stroke="{colour}" stroke-width="{width}" stroke-linecap="square" d="{path}"/>"#
             ));
         }
     }
@@ -265,7 +266,7 @@ impl Heatmap {
 }
 
 fn dots(svg: &mut Svg, path: &str) {
-    for (colour, width) in [("#000000", 3.2), ("#ffffff", 1.9)] {
+    for (colour, width) in [("#000000", 3.6), ("#ffffff", 2.2)] {
         svg.raw(format_args!(
             r#"<path fill="none" stroke="{colour}" stroke-width="{width}" stroke-opacity="0.75" stroke-linecap="round" d="{path}"/>"#
         ));
@@ -298,7 +299,6 @@ mod tests {
             values,
             quantity,
             outline: Some((2.0, "at most <2>".into())),
-            outline_above: false,
             points: (vec![(0.0, 1.0), (5.0, 5.0)], "points".into()),
             empty: "nothing here".into(),
         }
@@ -314,7 +314,14 @@ mod tests {
             "{svg}"
         );
         assert!(svg.contains(r##"<path fill="#fde725" d="M2 1h1v1h-1zM2 0h1v1h-1z"/>"##));
-        assert!(svg.contains(r#"d="M2 1v1M2 0v1"/>"#));
+        // Two edges, one a row, drawn twice: a white line below a dark one.
+        let lines: Vec<&str> = svg.lines().filter(|l| l.contains("square")).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(
+            lines
+                .iter()
+                .all(|l| l.matches("v-").count() == 2 && !l.contains('h'))
+        );
         // The point outside the rectangle is not drawn.
         assert!(svg.matches("h0").count() == 2 * 2, "{svg}");
     }

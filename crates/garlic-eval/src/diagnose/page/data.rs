@@ -9,14 +9,16 @@ use crate::report::Figure;
 /// Points by the number of cells that cover them, and by distance to the nearest.
 pub(super) fn coverage(d: &Diagnosis) -> Figure {
     let c = &d.coverage;
+    // Bars of one number each stand over it.
+    let mut counts = c.counts.clone();
+    let single = counts.edges.get(1) == Some(&1.0);
+    let half = if single { 0.5 } else { 0.0 };
+    counts.edges.iter_mut().for_each(|edge| *edge -= half);
     let counted = bars(
         "How often points are covered",
-        &format!(
-            "number of cells within {} (a bar begins at its number)",
-            radius_name(d)
-        ),
+        &format!("number of cells within {}", radius_name(d)),
         "points of the sample",
-        &c.counts,
+        &counts,
         None,
     );
     let near = bars(

@@ -18,20 +18,26 @@ pub(super) fn reconstruction(d: &Diagnosis) -> Figure {
         .map(|v| v.map(f64::from))
         .collect();
     let label = "Mahalanobis distance to the nearest cell";
-    let inside = |values: &[Option<f64>]| outline(values, d.radius.value, &radius_name(d));
     let svgs = vec![
         Heatmap {
-            outline: inside(&slice),
+            outline: outline(&slice, d.radius.value, &radius_name(d)),
             quantity: wide_axis(label, &slice),
-            ..plain(d, "In the plane itself", slice)
+            ..plain(
+                d,
+                "Distance to the nearest cell, in the plane itself",
+                slice,
+            )
         }
         .svg(),
         Heatmap {
-            outline: inside(&seen),
             quantity: wide_axis(label, &seen),
             points: Default::default(),
             empty: "no point of the sample".into(),
-            ..plain(d, "Of the points seen there", seen)
+            ..plain(
+                d,
+                "Distance to the nearest cell, of the points seen there",
+                seen,
+            )
         }
         .svg(),
     ];
@@ -62,14 +68,18 @@ pub(super) fn coverage(d: &Diagnosis) -> Figure {
     let svgs = vec![
         Heatmap {
             quantity: axis(&slice),
-            ..plain(d, "In the plane itself", slice)
+            ..plain(d, "Cells that cover a place, in the plane itself", slice)
         }
         .svg(),
         Heatmap {
             quantity: axis(&seen),
             points: Default::default(),
             empty: "no point of the sample".into(),
-            ..plain(d, "Of the points seen there", seen)
+            ..plain(
+                d,
+                "Cells that cover a point, of the points seen there",
+                seen,
+            )
         }
         .svg(),
     ];
@@ -103,7 +113,6 @@ fn plain(d: &Diagnosis, title: &str, values: Vec<Option<f64>>) -> Heatmap {
         values,
         quantity: Axis::linear(""),
         outline: None,
-        outline_above: false,
         points: (
             points.collect(),
             "points of the sample, seen from above".into(),
