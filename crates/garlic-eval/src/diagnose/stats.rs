@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// Numbers that span less than this factor are as easily read on a linear axis.
+const NARROW: f64 = 3.0;
+
 /// What some numbers look like; those that are not finite are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -66,7 +69,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// About `bars` bars of equal width; with `log`, of equal ratio when all numbers are positive.
+    /// About `bars` bars of equal width; with `log`, of equal ratio when all numbers are positive
+    /// and span more than a factor of three.
     pub fn of(values: &[f64], bars: usize, log: bool) -> Self {
         let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -74,7 +78,7 @@ impl Histogram {
         if values.is_empty() {
             return Self::default();
         }
-        let log = log && low > 0.0;
+        let log = log && low > 0.0 && high > NARROW * low;
         let there = |v: f64| if log { v.ln() } else { v };
         let back = |v: f64| if log { v.exp() } else { v };
         let (mut a, mut b) = (there(low), there(high));

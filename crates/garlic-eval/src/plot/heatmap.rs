@@ -320,7 +320,7 @@ mod tests {
         assert!(
             lines
                 .iter()
-                .all(|l| l.matches("v-").count() == 2 && !l.contains('h'))
+                .all(|l| l.matches("v-").count() == 2 && l.matches('M').count() == 2)
         );
         // The point outside the rectangle is not drawn.
         assert!(svg.matches("h0").count() == 2 * 2, "{svg}");

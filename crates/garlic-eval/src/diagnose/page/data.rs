@@ -1,19 +1,18 @@
 //! Pictures of the points: how often they are covered, how dense and how curved they lie.
 
 use super::{bars, figure, number, radius_name};
-use crate::diagnose::stats::{Group, Summary};
+use crate::diagnose::stats::{Group, Histogram, Summary};
 use crate::diagnose::{Diagnosis, SizeCurvature};
 use crate::plot::{Axis, Spot, Spread, palette};
 use crate::report::Figure;
 
+/// Fewest numbers on the axis of coverage.
+const LEAST_BARS: usize = 6;
+
 /// Points by the number of cells that cover them, and by distance to the nearest.
 pub(super) fn coverage(d: &Diagnosis) -> Figure {
     let c = &d.coverage;
-    // Bars of one number each stand over it.
-    let mut counts = c.counts.clone();
-    let single = counts.edges.get(1) == Some(&1.0);
-    let half = if single { 0.5 } else { 0.0 };
-    counts.edges.iter_mut().for_each(|edge| *edge -= half);
+    let counts = over_numbers(&c.counts);
     let counted = bars(
         "How often points are covered",
         &format!("number of cells within {}", radius_name(d)),
@@ -34,6 +33,17 @@ pub(super) fn coverage(d: &Diagnosis) -> Figure {
         100.0 * (1.0 - c.share)
     );
     figure("Coverage of the points", text, vec![counted, near])
+}
+
+/// Bars of one number each stand over it, and there are some: an axis of 0 and 1 alone would have fractions.
+fn over_numbers(counts: &Histogram) -> Histogram {
+    let mut counts = counts.clone();
+    if counts.edges.get(1) == Some(&1.0) {
+        let bars = counts.counts.len().max(LEAST_BARS);
+        counts.counts.resize(bars, 0);
+        counts.edges = (0..=bars).map(|i| i as f64 - 0.5).collect();
+    }
+    counts
 }
 
 /// Density against coverage.

@@ -2,11 +2,14 @@
 
 use super::{figure, radius_name};
 use crate::diagnose::Diagnosis;
+use crate::diagnose::stats::quantile;
 use crate::plot::{Axis, Heatmap};
 use crate::report::Figure;
 
 /// Values that span more than this factor are coloured by their logarithm.
 const WIDE: f64 = 8.0;
+/// Share of the tiles at either end that colours do not tell apart.
+const EXTREME: f64 = 0.01;
 
 /// Distance to the nearest cell.
 pub(super) fn reconstruction(d: &Diagnosis) -> Figure {
@@ -46,7 +49,8 @@ pub(super) fn reconstruction(d: &Diagnosis) -> Figure {
          at the plane through the mean of the data along its two directions of largest variance, which hold {:.0} % of \
          the variance. The first map is a cut: its colours belong to places that lie exactly in the plane, where there \
          may be no data when the data have many dimensions. The second shows the points that one sees over each place, \
-         wherever they lie in the other dimensions, by their mean. Good cells are dark wherever there are points.",
+         wherever they lie in the other dimensions, by their mean. The most extreme hundredth of the tiles \
+         at either end shares a colour. Good cells are dark wherever there are points.",
         100.0 * map.variance_share
     );
     figure("Reconstruction landscape", text, svgs)
@@ -129,12 +133,15 @@ fn outline(values: &[Option<f64>], radius: f64, name: &str) -> Option<(f64, Stri
     (some && !all).then(|| (radius, format!("border of what is within {name}")))
 }
 
+/// Colours for all but the few most extreme values, which share the first and the last one.
 fn wide_axis(label: &str, values: &[Option<f64>]) -> Axis {
-    let known = || values.iter().flatten().copied().filter(|v| v.is_finite());
-    let low = known().reduce(f64::min).unwrap_or(0.0);
-    let high = known().reduce(f64::max).unwrap_or(1.0);
-    match low > 0.0 && high > WIDE * low {
+    let known = values.iter().flatten().copied();
+    let mut known: Vec<f64> = known.filter(|v| v.is_finite()).collect();
+    known.sort_by(f64::total_cmp);
+    let (low, high) = (quantile(&known, EXTREME), quantile(&known, 1.0 - EXTREME));
+    let axis = match low > 0.0 && high > WIDE * low {
         true => Axis::log(label),
         false => Axis::linear(label),
-    }
+    };
+    axis.from(low).to(high)
 }
