@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Points that one task handles.
 const CHUNK: usize = 64;
 /// Most multiply-adds, counted as if nothing were pruned; fewer points are taken when this would be passed.
-const MOST_WORK: f64 = 1.5e12;
+const MOST_WORK: f64 = 8e11;
 /// Points that are taken whatever they cost.
 const LEAST_POINTS: usize = 500;
 
@@ -225,5 +225,9 @@ mod tests {
     fn large_models_are_asked_for_fewer_points() {
         let model = gaussians(Covariance::Isotropic, 2, vec![0.0; 2], vec![1.0]);
         assert_eq!(affordable(&Shapes::Published(&model), 20_000), 20_000);
+        // 2000 cells of half a million values each.
+        let wide = gaussians(Covariance::Full, 1000, vec![0.0; 2_000_000], Vec::new());
+        let few = affordable(&Shapes::Published(&wide), 20_000);
+        assert!((500..1000).contains(&few), "{few}");
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct Files {
 impl Files {
     /// Where a report called `html` goes. Fails when one of its files cannot be written, before there is work to lose.
     pub(super) fn checked(html: &Path, index: &Path) -> anyhow::Result<Self> {
+        output::check_regular(html, &[index])?;
         let json = html.with_extension("json");
         if json == html {
             return Err(Fault::usage(format!(
@@ -27,9 +28,7 @@ impl Files {
                 html.with_extension("html").display()
             )));
         }
-        for file in [html, &json] {
-            output::check_regular(file, &[index])?;
-        }
+        output::check_regular(&json, &[index])?;
         Ok(Self {
             html: html.to_owned(),
             json,
