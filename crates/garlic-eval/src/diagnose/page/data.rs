@@ -2,7 +2,7 @@
 
 use super::{bars, figure, number, radius_name};
 use crate::diagnose::stats::{Group, Histogram, Summary};
-use crate::diagnose::{Diagnosis, SizeCurvature};
+use crate::diagnose::{Density, Diagnosis, SizeCurvature};
 use crate::plot::{Axis, Spot, Spread, palette};
 use crate::report::Figure;
 
@@ -28,8 +28,8 @@ pub(super) fn coverage(d: &Diagnosis) -> Figure {
         Some((d.radius.value, radius_name(d))),
     );
     let text = format!(
-        "The bar at 0 are points that no cell covers: {:.1} % of them. Points left of the dashed line in the second \
-         picture are covered. A long tail to the right are points that the cells do not account for.",
+        "{:.1} % of the points are covered by no cell; they stand at 0 in the first picture and right of the dashed line in \
+         the second. A long tail to the right there are points that the cells do not account for.",
         100.0 * (1.0 - c.share)
     );
     figure("Coverage of the points", text, vec![counted, near])
@@ -58,7 +58,7 @@ pub(super) fn density(d: &Diagnosis) -> Figure {
             spots(groups, |g| g.at),
             "mean and standard deviation of a tenth of the points".into(),
         ),
-        ..spread(title, Axis::log(label.clone()), y)
+        ..spread(title, axis(found, &label), y)
     };
     let cells = Axis::linear("cells that cover a point").from(0.0);
     let distance = Axis::linear("distance to the nearest cell").from(0.0);
@@ -93,6 +93,15 @@ pub(super) fn density(d: &Diagnosis) -> Figure {
             .svg(),
         ],
     )
+}
+
+/// Logarithmic where the densities span enough for a logarithmic axis to have ticks.
+fn axis(found: &Density, label: &str) -> Axis {
+    let ends = found.covered.first().zip(found.covered.last());
+    match ends.is_some_and(|(low, high)| high.at > 10.0 * low.at) {
+        true => Axis::log(label),
+        false => Axis::linear(label),
+    }
 }
 
 /// Curvature against radius and coverage.

@@ -65,7 +65,12 @@ pub(super) fn coverage(d: &Diagnosis) -> Figure {
         .iter()
         .map(|v| v.map(f64::from))
         .collect();
-    let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(1.0, f64::max);
+    // A few tiles that very many cells cover would leave one colour for all others.
+    let most = |values: &[Option<f64>]| {
+        let mut known: Vec<f64> = values.iter().flatten().copied().collect();
+        known.sort_by(f64::total_cmp);
+        quantile(&known, 1.0 - EXTREME).max(1.0)
+    };
     let label = format!("number of cells within {}", radius_name(d));
     let axis = |values: &[Option<f64>]| Axis::linear(label.clone()).from(0.0).to(most(values));
     let nowhere = map.covered.iter().all(|c| *c == 0);
