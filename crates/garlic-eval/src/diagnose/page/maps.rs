@@ -93,10 +93,17 @@ pub(super) fn coverage(d: &Diagnosis) -> Figure {
         .svg(),
     ];
     let mut text = format!(
-        "How many cells cover each place: those within {} of it. Dark places belong to no cell, bright ones to many. A \
-         point that no cell covers is kept by its nearest one; a point that many cover is found from many sides, and \
-         costs a candidate in each. The two maps are those of the reconstruction landscape.",
-        radius_name(d)
+        "How many cells cover each place: those within {} of it. Dark places are covered by no cell, bright ones by many. {} The \
+         two maps are those of the reconstruction landscape.",
+        radius_name(d),
+        match d.subject.preset {
+            "paper" =>
+                "A point belongs to every cell that covers it, and to its nearest one if none does: one that many cover is \
+                 found from many sides, and makes many cells larger.",
+            _ =>
+                "A point belongs to one cell only; the more cells cover it, the more of them a search may have to probe to \
+                 find it.",
+        }
     );
     if nowhere {
         text.push_str(
