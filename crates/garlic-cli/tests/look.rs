@@ -121,6 +121,70 @@ fn inspect_describes_tempered_cells() {
 }
 
 #[test]
+fn inspect_writes_a_report_of_either_preset() {
+    for (lab, index, preset, points) in [
+        (Lab::with_index(), "points.garlic", "paper", POINTS),
+        (Lab::with_live_index(), "live", "default", MANY),
+    ] {
+        let run = || lab.run(&["inspect", index, "--report", "about.html", "--json"]);
+        let about = &run().expect(0).json()[0];
+        assert_eq!(about["report"]["json"], "about.json");
+        let page = std::fs::read_to_string(lab.path("about.html")).unwrap();
+        for section in [
+            "Reconstruction landscape",
+            "Coverage landscape",
+            "Density and coverage",
+            "Curvature",
+            "Anisotropy of the cells",
+            "Band energy and diagonality",
+            "Cell sizes",
+        ] {
+            assert!(page.contains(section), "no `{section}`");
+        }
+        assert!(page.contains("<svg") && page.ends_with("</html>\n"));
+        let text = std::fs::read_to_string(lab.path("about.json")).unwrap();
+        let numbers: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_keys(
+            &numbers,
+            &[
+                "radius.config_tau",
+                "landscape.nearest",
+                "landscape.covered",
+                "coverage.counts.counts",
+                "density.covered",
+                "curvature.sizes",
+                "anisotropy.ratio.summary.median",
+                "anisotropy.band_energy",
+                "cell_sizes.largest_share",
+            ],
+        );
+        assert_eq!(numbers["subject"]["preset"], preset);
+        assert_eq!(numbers["subject"]["points"], points);
+        // Files that are there are replaced, and by the same.
+        run().expect(0);
+        assert_eq!(
+            std::fs::read_to_string(lab.path("about.json")).unwrap(),
+            text
+        );
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_work() {
+    let lab = Lab::with_index();
+    let before = lab.names();
+    let run = |file: &str| lab.run(&["inspect", "points.garlic", "--report", file]);
+    run("missing/about.html").expect_error(1, &["missing", "does not exist"]);
+    run(".").expect_error(1, &["is a directory"]);
+    run("about.json").expect_error(2, &["about.json", "about.html"]);
+    run("points.garlic").expect_error(2, &["points.garlic", "is also read"]);
+    std::fs::create_dir(lab.path("taken.json")).unwrap();
+    run("taken.html").expect_error(1, &["taken.json", "is a directory"]);
+    std::fs::remove_dir(lab.path("taken.json")).unwrap();
+    assert_eq!(lab.names(), before);
+}
+
+#[test]
 fn verify_accepts_a_sound_index_and_names_what_is_wrong() {
     let lab = Lab::with_index();
     let text = lab.run(&["verify", "points.garlic"]).expect(0).stdout;

@@ -24,6 +24,7 @@
 
 pub mod baseline;
 pub mod demo;
+pub mod diagnose;
 mod error;
 mod evaluate;
 pub mod metrics;

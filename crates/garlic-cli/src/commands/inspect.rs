@@ -1,5 +1,7 @@
 //! `garlic inspect`: what is in an index.
 
+mod report;
+
 use std::path::PathBuf;
 
 use garlic_ann::config::Covariance;
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     /// Cells whose eigenvalues are computed, spread over all of them; preset paper
     #[arg(long, value_name = "N", default_value = "16", value_parser = positive)]
     sample: usize,
+    /// Write a page with pictures of coverage, shapes and curvature to FILE, and its numbers to a .json beside it
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print everything as one JSON object
     #[arg(long)]
     json: bool,
@@ -35,6 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic inspect vectors.garlic
   garlic inspect vectors.garlic --sample 100
+  garlic inspect vectors.garlic --report vectors.html
   garlic inspect live-index --json | jq .drift";
 
 /// Smallest, middle, mean and largest of some numbers.
@@ -62,12 +68,23 @@ impl Range {
 
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let report = args.report.as_deref();
+    let report = report
+        .map(|html| report::Files::checked(html, &args.index))
+        .transpose()?;
     let mut index = place::open(&args.index)?;
     let kept = Kept::of(&args.index, &index)?;
     // Cells and bins are told as a checkpoint would have them: points of the log lie beside them until then.
     index.compact()?;
+    if let Some(files) = &report {
+        files.write(&index)?;
+    }
     if args.json {
-        output::print_json(&describe(args, &index, &kept))
+        let mut about = describe(args, &index, &kept);
+        if let Some(files) = &report {
+            about["report"] = json!({ "html": files.html, "json": files.json });
+        }
+        output::print_json(&about)
     } else {
         output::print(&readable(args, &index, &kept))
     }

@@ -278,7 +278,7 @@ impl Area {
     }
 }
 
-fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, v| match range {
         None => Some((v, v)),
         Some((a, b)) => Some((f64::min(a, v), f64::max(b, v))),

@@ -2,12 +2,17 @@
 
 mod axis;
 mod chart;
+mod colour;
 mod ellipses;
+mod heatmap;
+mod spread;
 pub(crate) mod svg;
 
 pub use axis::Axis;
 pub use chart::{Chart, Mark, Series};
 pub use ellipses::{CellView, Ellipse, Group};
+pub use heatmap::Heatmap;
+pub use spread::{Spot, Spread};
 
 use crate::baseline::{BRUTE_FORCE, KMEANS, KMEANS_FINE};
 use crate::target::{GARLIC_DEFAULT, GARLIC_PAPER};

@@ -1,0 +1,40 @@
+//! Points in the cells.
+
+use garlic_ann::Index;
+use serde::Serialize;
+
+use super::stats::{Histogram, Summary};
+
+/// How many points the cells hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CellSizes {
+    /// In a few numbers.
+    pub summary: Summary,
+    /// Share of all points that the largest cell holds.
+    pub largest_share: f64,
+    /// Cells by size.
+    pub histogram: Histogram,
+    /// Points of every cell; a point that several cells cover counts in each.
+    pub sizes: Vec<usize>,
+}
+
+impl CellSizes {
+    /// Sizes of the cells of an index, as it was laid out.
+    pub(super) fn of(index: &Index) -> Self {
+        let sizes: Vec<usize> = if let Some(body) = index.published() {
+            let cells = 0..body.model().len();
+            cells.map(|c| body.cell(c).bins.members().len()).collect()
+        } else if let Some(body) = index.tempered() {
+            (0..body.model().len()).map(|c| body.cell_len(c)).collect()
+        } else {
+            Vec::new()
+        };
+        let summary = Summary::of(sizes.iter().map(|s| *s as f64));
+        Self {
+            largest_share: summary.max / index.len().max(1) as f64,
+            histogram: Histogram::of_counts(&sizes, (2 * sizes.len().isqrt()).clamp(8, 40)),
+            summary,
+            sizes,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The whole diagnosis, of small indexes of either preset.
+
+use garlic_ann::{Index, Preset};
+use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+use super::*;
+use crate::plot::svg::well_formed;
+
+const DIM: usize = 6;
+
+/// Three stretched clouds.
+fn data() -> Vec<f32> {
+    let mut rng = random_stream(8, 8);
+    (0..1500 * DIM)
+        .map(|i| {
+            let (row, column) = (i / DIM, i % DIM);
+            let spread = if column == row % 3 { 6.0 } else { 1.0 };
+            ((row % 3 * 10) as f64 + spread * (uniform_unit(&mut rng) - 0.5)) as f32
+        })
+        .collect()
+}
+
+fn index(preset: Preset) -> Index {
+    let data = data();
+    let mut builder = Index::builder().preset(preset).seed(1).threads(1);
+    if preset == Preset::Paper {
+        for (key, value) in [("initial_cells", "8"), ("epochs", "6"), ("batch", "500")] {
+            builder = builder.set(key, value).unwrap();
+        }
+    }
+    builder.build(Rows::new(&data, DIM).unwrap()).unwrap()
+}
+
+fn options() -> Options {
+    Options {
+        points: 900,
+        centres: 120,
+        tiles: 16,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn either_preset_has_a_page_with_every_section() {
+    for (preset, name) in [(Preset::Paper, "paper"), (Preset::Default, "default")] {
+        let found = diagnose(&index(preset), &options()).unwrap();
+        assert_eq!((found.subject.preset, found.subject.sampled), (name, 900));
+        assert_eq!(found.coverage.counts.counts.iter().sum::<usize>(), 900);
+        assert_eq!(
+            found
+                .density
+                .covered
+                .iter()
+                .map(|g| g.values.count)
+                .sum::<usize>(),
+            120
+        );
+        assert_eq!(found.curvature.sizes.len(), curvature::SIZES.len());
+        assert!(found.curvature.all.min >= 0.0 && found.curvature.all.max <= 1.0);
+        assert!(found.anisotropy.ratio.summary.min >= 1.0);
+        assert_eq!(found.landscape.nearest.len(), 256);
+        let page = diagnosis_html(&found);
+        assert_eq!(well_formed(&page), Ok(()));
+        assert!(!page.contains("NaN") && !page.contains("<script") && !page.contains("href"));
+        for section in [
+            "In numbers",
+            "Reconstruction landscape",
+            "Coverage landscape",
+            "Coverage of the points",
+            "Density and coverage",
+            "Curvature",
+            "Anisotropy of the cells",
+            "Explained variance",
+            "Band energy and diagonality",
+            "Cell sizes",
+        ] {
+            assert!(page.contains(&format!("<h2>{section}</h2>")), "{section}");
+        }
+    }
+}
+
+#[test]
+fn the_radius_is_tau_or_says_what_it_is() {
+    let found = diagnose(&index(Preset::Paper), &options()).unwrap();
+    assert_eq!((found.radius.value, found.radius.over_tau), (3.0, 1.0));
+    assert_eq!(found.coverage.share, found.coverage.share_within_tau);
+    let found = diagnose(&index(Preset::Default), &options()).unwrap();
+    let dim = found.subject.model_dim as f64;
+    let expected = (dim + 3.0 * (2.0 * dim).sqrt()).sqrt();
+    assert!(
+        (found.radius.value - expected).abs() < 1e-12 && found.radius.reason.contains("no tau")
+    );
+    assert!(found.coverage.share >= found.coverage.share_within_tau);
+    // Nearly all points are where a cell fitted to them says they are.
+    assert!(found.coverage.share > 0.9, "{}", found.coverage.share);
+}
+
+#[test]
+fn coverage_of_all_points_is_that_of_the_index() {
+    let index = index(Preset::Paper);
+    let all = Options {
+        points: 1500,
+        ..options()
+    };
+    let found = diagnose(&index, &all).unwrap();
+    let known = index.published().unwrap().coverage();
+    assert!(
+        (found.coverage.share - known.share).abs() < 2e-3,
+        "{} {}",
+        found.coverage.share,
+        known.share
+    );
+    let sizes: usize = found.cell_sizes.sizes.iter().sum();
+    assert!((sizes as f64 / 1500.0 - known.mean).abs() < 1e-9);
+}
+
+#[test]
+fn numbers_do_not_depend_on_threads_but_on_the_seed() {
+    let index = index(Preset::Default);
+    let on = |threads: usize, options: Options| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| diagnose(&index, &options)).unwrap()
+    };
+    let text = |d: &Diagnosis| serde_json::to_string(d).unwrap();
+    let one = on(1, options());
+    assert_eq!(text(&one), text(&on(3, options())));
+    let other = on(
+        1,
+        Options {
+            seed: 2,
+            ..options()
+        },
+    );
+    assert_ne!(text(&one), text(&other));
+}
+
+#[test]
+fn very_small_indexes_are_no_problem() {
+    for (n, dim) in [(1, 1), (2, 3), (5, 2), (40, 1)] {
+        let data: Vec<f32> = (0..n * dim).map(|i| (i * 7 % 11) as f32).collect();
+        let index = Index::builder()
+            .threads(1)
+            .build(Rows::new(&data, dim).unwrap())
+            .unwrap();
+        let found = diagnose(&index, &options()).unwrap();
+        assert_eq!(found.subject.sampled, n);
+        let page = diagnosis_html(&found);
+        assert_eq!(well_formed(&page), Ok(()));
+        assert!(!page.contains("NaN"), "{n} {dim}");
+    }
+}
+
+#[test]
+fn nothing_is_not_accepted() {
+    let index = index(Preset::Default);
+    let none = Options {
+        tiles: 0,
+        ..options()
+    };
+    let error = diagnose(&index, &none).unwrap_err().to_string();
+    assert!(error.contains("`tiles` is 0"), "{error}");
+}
