@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/paper"), help="where results and report go")
     parser.add_argument("--quick", action="store_true", help="parts of the data sets, short trainings")
     parser.add_argument("--only", help="names of experiments, separated by commas")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads that builds may use")
     parser.add_argument("--list", action="store_true", help="say what would be run, and stop")
     parser.add_argument("--no-report", action="store_true", help="only measure")
     args = parser.parse_args()
@@ -36,7 +38,7 @@ def main() -> int:
             print(f"{experiment.name}: {experiment.title} ({len(experiment.runs) or 1} runs)")
         return 0
     start = time.perf_counter()
-    runner = Runner(args.out, defaults, args.quick)
+    runner = Runner(args.out, defaults, args.quick, args.threads)
     try:
         runner.run(experiments)
     finally:

@@ -31,7 +31,7 @@ def run(runner: Runner, experiment: Experiment) -> bool:
             continue
         settings = runner.defaults["sets"][key]["paper"] | (runner.defaults["quick"]["paper"] if runner.quick else {})
         settings |= experiment.content.get("settings", {})
-        rows = Votes(source, experiment.content, settings, runner.quick).all()
+        rows = Votes(source, experiment.content, settings, runner.quick, runner.threads).all()
         about = {"experiment": experiment.name} | runner.stamp(source)
         # The report reads one file a method; the list of them is the mark that the set is done.
         for number, row in enumerate(rows):
@@ -44,7 +44,10 @@ def run(runner: Runner, experiment: Experiment) -> bool:
 class Votes:
     """The votes on one data set."""
 
-    def __init__(self, source: sets.Set, content: dict[str, Any], settings: dict[str, Any], quick: bool) -> None:
+    def __init__(
+        self, source: sets.Set, content: dict[str, Any], settings: dict[str, Any], quick: bool, threads: int
+    ) -> None:
+        self.threads = threads
         self.train = source.train()
         labels, test_labels = sets.labels(source)
         self.labels = labels[: len(self.train)].astype(np.int64)
@@ -60,7 +63,7 @@ class Votes:
         rows = [self._exact()]
         for preset, settings in (("default", {}), ("paper", self.settings)):
             start = time.perf_counter()
-            index = garlic_ann.build(self.train, preset=preset, seed=self.seed, **settings)
+            index = garlic_ann.build(self.train, preset=preset, seed=self.seed, threads=self.threads, **settings)
             seconds = time.perf_counter() - start
             built = {"build_seconds": seconds, "seed": self.seed}
             rows.append(self._neighbours(index, preset, settings) | built)

@@ -29,7 +29,7 @@ def run(runner: Runner, experiment: Experiment) -> bool:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="garlic-inspect-") as place:
                 index = Path(place) / "index.garlic"
-                garlic.build(source.path, preset, settings, experiment.content["seed"], index)
+                garlic.build(source.path, preset, settings, experiment.content["seed"], index, runner.threads)
                 # Under another name until it is whole: it is the mark that this one is done.
                 report = Path(place) / target.name
                 garlic.output([garlic.program(), "inspect", str(index), "--report", str(report)])

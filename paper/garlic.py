@@ -86,11 +86,13 @@ def row_of(row: dict[str, Any]) -> dict[str, Any]:
     return {"params": asked, **{name: row.get(name) for name in METRICS}, "work": row.get("work")}
 
 
-def measure(source: Set, preset: str, settings: dict[str, Any], seed: int, how: dict[str, Any]) -> dict[str, Any]:
+def measure(
+    source: Set, preset: str, settings: dict[str, Any], seed: int, how: dict[str, Any], threads: int
+) -> dict[str, Any]:
     """Builds, sweeps, and throws the index away: the fields of a result file that the method knows."""
     with tempfile.TemporaryDirectory(prefix="garlic-paper-") as folder:
         index = Path(folder) / "index.garlic"
-        about = build(source.path, preset, settings, seed, index)
+        about = build(source.path, preset, settings, seed, index, threads)
         seen = json.loads(output([program(), "inspect", str(index), "--json", "--sample", "1"]))
         rows = sweep(index, source.path, preset, how)
     history = about.get("history") or {}

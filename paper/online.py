@@ -32,25 +32,27 @@ def run(runner: Runner, experiment: Experiment) -> bool:
         about = {"experiment": experiment.name, "method": METHOD, "value": None, "settings": {}, "seed": seed}
         about |= {"queries": how["queries"]} | runner.stamp(source)
         with tempfile.TemporaryDirectory(prefix="garlic-online-") as place:
-            for name, variant, fields in _variants(source, seed, how, Path(place)):
+            for name, variant, fields in _variants(source, seed, how, Path(place), runner.threads):
                 store.save(folder / f"{key}-{name}.json", about | {"variant": variant} | fields)
         did = True
     return did
 
 
-def _variants(source: Any, seed: int, how: dict[str, Any], place: Path) -> list[tuple[str, str, dict[str, Any]]]:
+def _variants(
+    source: Any, seed: int, how: dict[str, Any], place: Path, threads: int
+) -> list[tuple[str, str, dict[str, Any]]]:
     """The online index, the same recalibrated, and, last, the one built at once."""
     points = source.train()
     half, rest, index = place / "half.npy", place / "rest.npy", place / "online.garlic"
     np.save(half, points[: len(points) // 2])
     np.save(rest, points[len(points) // 2 :])
-    about = garlic.build(half, "default", {}, seed, index)
+    about = garlic.build(half, "default", {}, seed, index, threads)
     garlic.output([garlic.program(), "add", str(index), str(rest)])
     found = [("added", "half added online", _fields(about, index, source, how))]
     garlic.output([garlic.program(), "compact", str(index), "--recalibrate"])
     found.append(("recalibrated", "half added online, recalibrated", _fields(about, index, source, how)))
     whole = place / "whole.garlic"
-    about = garlic.build(source.path, "default", {}, seed, whole)
+    about = garlic.build(source.path, "default", {}, seed, whole, threads)
     found.append(("built", "built from all", _fields(about, whole, source, how)))
     return found
 

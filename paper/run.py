@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.machine import machine
+from threadpoolctl import threadpool_limits
 
 from paper import garlic, special, store
 from paper.experiment import Experiment, Run
@@ -21,10 +22,11 @@ PRESETS = {"garlic-paper": "paper", "garlic-default": "default"}
 class Runner:
     """All experiments of one output folder."""
 
-    def __init__(self, out: Path, defaults: dict[str, Any], quick: bool) -> None:
+    def __init__(self, out: Path, defaults: dict[str, Any], quick: bool, threads: int) -> None:
         self.out = out
         self.defaults = defaults
         self.quick = quick
+        self.threads = threads
         self.failed: list[str] = []
         self.done = 0
         self._sets: dict[str, Set | None] = {}
@@ -77,10 +79,12 @@ class Runner:
 
     def _measure(self, run: Run, source: Set) -> dict[str, Any]:
         if preset := PRESETS.get(run.method):
-            return garlic.measure(source, preset, run.settings, run.seed, run.sweep)
+            return garlic.measure(source, preset, run.settings, run.seed, run.sweep, self.threads)
         from paper import others  # scikit-learn and faiss: only where they are needed
 
-        return others.measure(source, run.method, run.settings, run.seed, run.sweep, self.quick)
+        with threadpool_limits(limits=self.threads):
+            measured = others.measure(source, run.method, run.settings, run.seed, run.sweep, self.quick)
+        return measured | {"build_threads": self.threads}
 
     def stamp(self, source: Set) -> dict[str, Any]:
         """What was measured when, on what."""
