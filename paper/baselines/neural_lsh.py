@@ -88,8 +88,6 @@ def graph_index(base: np.ndarray, probes: int, seed: int) -> faiss.Index:
         return index
     refined = faiss.IndexRefineFlat(index, faiss.swig_ptr(base))
     refined.k_factor = 4
-    # The index does not own what it refers to.
-    refined.kept = (index, base)
     return refined
 
 
