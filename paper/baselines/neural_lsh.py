@@ -75,7 +75,7 @@ def neighbours(base: np.ndarray, k: int, probes: int, seed: int) -> np.ndarray:
 
 
 def graph_index(base: np.ndarray, probes: int, seed: int) -> faiss.Index:
-    """Lists of vectors, or for many points of codes whose best are re-ranked: faster, and .87 of the edges (photosift1m)."""
+    """Lists of vectors, or for many points of codes, the best re-ranked: faster, .87 of the edges (photosift1m)."""
     many, dim = len(base) > LARGE, base.shape[1]
     lists = max(1, round((1 if many else 4) * len(base) ** 0.5))
     codes = dim // 2 if dim % 2 == 0 else dim
