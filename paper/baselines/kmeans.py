@@ -1,7 +1,7 @@
 """k-means cells with k-means++ seeds (Arthur and Vassilvitskii 2007), by scikit-learn.
 
 About 4 sqrt(n) cells, which balances routing against scanning, as for IVF. Lloyd's steps run on at most 100,000
-points: 25 for each of the 4,000 centres of a million, which still is minutes of greedy seeding. One start: scikit-learn
+points: 25 for each of the 4,000 centres of a million, few, but greedy seeding takes minutes. One start: scikit-learn
 advises several for small K only, and its k-means++ is greedy (several trials for each seed).
 """
 

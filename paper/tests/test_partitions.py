@@ -63,6 +63,14 @@ def test_the_graph_has_the_nearest_neighbours(data):
     assert all(set(a) == set(b) for a, b in zip(graph[:40, 1:].tolist(), true.tolist()))
 
 
+def test_the_graph_of_many_points_has_most_of_them(data, monkeypatch):
+    true = neural_lsh.neighbours(data.base, 10, 1000, seed=1)
+    monkeypatch.setattr(neural_lsh, "LARGE", 100)
+    graph = neural_lsh.neighbours(data.base, 10, 16, seed=1)
+    assert np.array_equal(graph[:, 0], np.arange(2000))
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(graph.tolist(), true.tolist())]) > 0.8 * 11
+
+
 def test_neural_lsh_counts_its_network(data):
     cells = baselines.build("neural-lsh", data.base, 1, parts=8, rank=16, hidden=32, epochs=8, batch=32)
     assert cells.routing_madds([1], data.queries)[0] == 24 * 16 + 16 * 32 + 32 * 8
