@@ -2,7 +2,8 @@
 
     python python/examples/classify_mnist.py [mnist | fashion-mnist]
 
-Needs h5py, and labels, which are downloaded when they are not there.
+Needs h5py, and labels, which are downloaded when neither the data set nor the data directory has them. Downloads into
+GARLIC_DATA, else ~/.cache/garlic/datasets.
 """
 
 import sys
@@ -14,7 +15,10 @@ from garlic_ann.sklearn import GarlicClassifier
 
 def main(name="fashion-mnist"):
     data = datasets.load(f"{name}-784-euclidean", progress=True)
-    train, test = datasets.labels(name)
+    if "train_labels" in data and "test_labels" in data:
+        train, test = data["train_labels"], data["test_labels"]
+    else:
+        train, test = datasets.labels(name)
     for settings in ({"n_neighbors": 5}, {"n_neighbors": 5, "weights": "distance"}, {"vote": "cells", "n_cells": 2}):
         model = GarlicClassifier(seed=1, **settings).fit(data["train"], train)
         start = time.perf_counter()
