@@ -35,7 +35,7 @@ def made(results: Results) -> list[str]:
     lines = [f"Made by {command(results)} from {len(results.runs)} builds and their searches."]
     seconds = results.run_info.get("seconds")
     if isinstance(seconds, (int, float)):
-        lines[0] += f" The run took {duration(float(seconds))}."
+        lines[0] += f" The run took {duration(float(seconds))}, interruptions left out, the times of processes added up."
     if results.quick:
         lines.append(
             "A quick run, on parts of the data sets and with short trainings: a look, and no basis for verdicts."
