@@ -76,6 +76,11 @@ impl Selection {
         cost
     }
 
+    /// New cells were made: they need time to settle before not having become better says anything.
+    pub(super) fn refined(&mut self) {
+        self.waited = 0;
+    }
+
     /// Whether the model has not become better for long.
     pub(super) fn tired(&self) -> bool {
         self.waited >= PATIENCE
@@ -161,6 +166,13 @@ mod tests {
         // A cell that has swallowed its neighbour's points is found out.
         let swallowed = model(vec![3.0, 5.0, 103.0, 5.0], 60.0);
         assert!(judge(6, &swallowed) > 300.0);
+        for epoch in [8, 10, 12] {
+            judge(epoch, &swallowed);
+        }
+        assert!(selection.tired());
+        // After a refinement the count begins anew.
+        selection.refined();
+        assert!(!selection.tired());
         let (epoch, best) = selection.into_best().unwrap();
         assert_eq!((epoch, best), (4, apart));
     }

@@ -80,6 +80,9 @@ fn run(
                 cancel,
             )?);
             plateau.reset();
+            if let Some(selection) = &mut selection {
+                selection.refined();
+            }
         }
         epoch.cells = model.len();
         if history.runaway.is_none() && runs_away(&epoch) {
