@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{env, fs, io, thread};
 
@@ -20,6 +21,13 @@ const PLACE: &str = "GARLIC_KILL_PLACE";
 const FROM: &str = "GARLIC_KILL_FROM";
 
 const DIM: usize = 3;
+
+/// One kind of victim at a time. A process that is being started has the files of its parent until it runs its own
+/// program, also the lock of a directory that the other test has opened and closed meanwhile.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn kills() -> usize {
     let set = env::var("GARLIC_KILLS").ok();
@@ -167,6 +175,7 @@ fn moments(seed: u64) -> impl Iterator<Item = (u64, Duration)> {
 
 #[test]
 fn a_killed_writer_leaves_every_acknowledged_batch_and_no_part_of_one() {
+    let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("live");
     let data: Vec<f32> = (0..12).flat_map(|id| vector(id, 0)).collect();
@@ -208,6 +217,7 @@ fn a_killed_writer_leaves_every_acknowledged_batch_and_no_part_of_one() {
 
 #[test]
 fn a_killed_save_leaves_the_old_file_or_the_new_one() {
+    let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     for i in 0..3 {
