@@ -57,6 +57,7 @@ class Votes:
         self.cells = content["cells"]
         self.seed = content["seed"]
         self.settings = settings
+        self._found: dict[int, tuple[faiss.Index, np.ndarray, float]] = {}
 
     def all(self) -> list[dict[str, Any]]:
         """Every method, a row each."""
@@ -119,12 +120,19 @@ class Votes:
         return self._row(f"garlic-{preset} cell vote", votes, equivalents, 0, cells=count, **settings)
 
     def _kmeans(self, number: int, count: int, why: str) -> dict[str, Any]:
-        start = time.perf_counter()
-        means = faiss.Kmeans(self.train.shape[1], number, niter=20, seed=self.seed, max_points_per_centroid=10**9)
-        means.train(self.train)
-        seconds = time.perf_counter() - start
-        counts = np.zeros((number, self.labels.max() + 1))
-        np.add.at(counts, (means.index.search(self.train, 1)[1][:, 0], self.labels), 1)
-        votes = counts[means.index.search(self.queries, min(count, number))[1]].sum(axis=1)
+        means, counts, seconds = self._centres(number)
+        votes = counts[means.search(self.queries, min(count, number))[1]].sum(axis=1)
         row = self._row("k-means vote", votes, number, 0, cells=count, centres=number, why=why)
         return row | {"build_seconds": seconds, "seed": self.seed}
+
+    def _centres(self, number: int) -> tuple[faiss.Index, np.ndarray, float]:
+        """Centres of k-means, the labels around each, and the time that took; found once for each number."""
+        if number not in self._found:
+            start = time.perf_counter()
+            means = faiss.Kmeans(self.train.shape[1], number, niter=20, seed=self.seed, max_points_per_centroid=10**9)
+            means.train(self.train)
+            seconds = time.perf_counter() - start
+            counts = np.zeros((number, self.labels.max() + 1))
+            np.add.at(counts, (means.index.search(self.train, 1)[1][:, 0], self.labels), 1)
+            self._found[number] = means.index, counts, seconds
+        return self._found[number]
