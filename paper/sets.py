@@ -21,6 +21,7 @@ class Set:
 
     name: str
     path: Path
+    source: Path | None = None  # the whole set, where this one is the first points and queries of it
 
     def read(self, key: str) -> np.ndarray:
         """One array of the file."""
@@ -58,12 +59,15 @@ def open_set(key: str, defaults: dict[str, Any], quick: bool, cache: Path) -> Se
         return Set(source.stem, source)
     points, queries = defaults["quick"]["points"], defaults["quick"]["queries"]
     _, path = dataset.prepare(str(source), limit_base=points, limit_queries=queries)
-    return Set(source.stem, Path(path))
+    return Set(source.stem, Path(path), source)
 
 
 def labels(source: Set) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of the points and of the queries: of the file, or those that `garlic datasets --labels` fetched."""
-    with h5py.File(source.path, "r") as file:
+    """Labels of all points and queries: of the file, or those that `garlic datasets --labels` fetched.
+
+    Those of a part of a set are the first ones.
+    """
+    with h5py.File(source.source or source.path, "r") as file:
         if "train_labels" in file and "test_labels" in file:
             return np.asarray(file["train_labels"]), np.asarray(file["test_labels"])
     from garlic_ann import datasets

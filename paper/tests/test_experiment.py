@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 from paper import experiment, store
 from paper.complexity import fits
 from paper.garlic import row_of
-from paper.sets import resize
+from paper.sets import Set, labels, resize
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments"
@@ -88,3 +89,13 @@ def test_rows_of_the_program() -> None:
     row = row_of(line)
     assert row["params"] == {"probes": 3, "bins": 0.3}
     assert row["recall_at_1"] == 0.5 and row["r99"] is None
+
+
+def test_a_part_of_a_set_has_the_labels_of_the_whole(tmp_path: Path) -> None:
+    whole, part = tmp_path / "whole.hdf5", tmp_path / "part.hdf5"
+    with h5py.File(whole, "w") as file:
+        file["train_labels"], file["test_labels"] = np.arange(5), np.arange(3)
+    with h5py.File(part, "w") as file:
+        file["train"] = np.zeros((2, 4))
+    train, test = labels(Set("set", part, whole))
+    assert train.tolist() == [0, 1, 2, 3, 4] and test.tolist() == [0, 1, 2]
