@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--no-report", action="store_true", help="only measure")
     args = parser.parse_args()
     defaults, experiments = load(args.experiments, args.quick, garlic.parameters("paper"))
+    everything = experiments
     if args.only:
         wanted = args.only.split(",")
         unknown = set(wanted) - {e.name for e in experiments}
@@ -42,7 +43,7 @@ def main() -> int:
     try:
         runner.run(experiments)
     finally:
-        _note(args.out, args.quick, time.perf_counter() - start, runner)
+        _note(args.out, args.quick, time.perf_counter() - start, runner, runner.missing(everything))
     if not args.no_report:
         from paper.report.__main__ import main as report
 
@@ -52,14 +53,15 @@ def main() -> int:
     return 1 if runner.failed else 0
 
 
-def _note(out: Path, quick: bool, seconds: float, runner: Runner) -> None:
+def _note(out: Path, quick: bool, seconds: float, runner: Runner, missing: list[str]) -> None:
     """Keeps how long the runs took, summed over interruptions."""
     path = out / "run.json"
     before = store.load(path) or {}
     command = "make paper QUICK=1" if quick else "make paper"
     total = before.get("seconds", 0.0) + seconds
     about = {"command": command, "seconds": total, "runs": before.get("runs", 0) + runner.done}
-    store.save(path, about | {"failed": runner.failed, "machine": machine(), "versions": versions()})
+    about |= {"failed": runner.failed, "missing": missing}
+    store.save(path, about | {"machine": machine(), "versions": versions()})
 
 
 if __name__ == "__main__":

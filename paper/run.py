@@ -46,6 +46,14 @@ class Runner:
                 label = f"{run.experiment} {number}/{len(experiment.runs)}: {run.set} {run.method} {run.variant}"
                 self._guard(f"{label} seed {run.seed}", lambda r=run: self._sweep(r))
 
+    def missing(self, experiments: list[Experiment]) -> list[str]:
+        """Runs that have no result yet, for the report to name."""
+        runs = [r for e in experiments for r in e.runs if not self._target(r).is_file()]
+        return [f"{r.experiment}: {r.set}, {r.method}, {r.variant}, seed {r.seed}" for r in runs]
+
+    def _target(self, run: Run) -> Path:
+        return self.out / "results" / run.experiment / f"{run.set}-{run.method}-{run.key()}-{run.seed}.json"
+
     def _guard(self, label: str, work: Any) -> None:
         start = time.perf_counter()
         try:
@@ -59,7 +67,7 @@ class Runner:
             print(f"{label}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
 
     def _sweep(self, run: Run) -> bool:
-        target = self.out / "results" / run.experiment / f"{run.set}-{run.method}-{run.key()}-{run.seed}.json"
+        target = self._target(run)
         if target.is_file():
             return False
         shared = self.out / "runs" / f"{run.key()}.json"

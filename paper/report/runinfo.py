@@ -40,6 +40,9 @@ def made(results: Results) -> list[str]:
         lines.append(
             "A quick run, on parts of the data sets and with short trainings: a look, and no basis for verdicts."
         )
+    missing = results.run_info.get("missing")
+    if isinstance(missing, list) and missing:
+        lines.append(f"Planned, but not run: {'; '.join(map(str, missing))}.")
     given = results.run_info.get("machine")
     found = [given] if isinstance(given, dict) and given else [run.machine for run in results.runs]
     machines = list(dict.fromkeys(filter(None, map(machine_text, found))))

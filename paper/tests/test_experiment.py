@@ -9,6 +9,7 @@ import pytest
 from paper import experiment, store
 from paper.complexity import fits
 from paper.garlic import row_of
+from paper.run import Runner
 from paper.sets import Set, labels, resize
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,3 +100,12 @@ def test_a_part_of_a_set_has_the_labels_of_the_whole(tmp_path: Path) -> None:
         file["train"] = np.zeros((2, 4))
     train, test = labels(Set("set", part, whole))
     assert train.tolist() == [0, 1, 2, 3, 4] and test.tolist() == [0, 1, 2]
+
+
+def test_runs_without_a_result_are_named(tmp_path: Path) -> None:
+    defaults, found = experiment.load(FOLDER, False, {})
+    runner = Runner(tmp_path, defaults, False, 1)
+    some = [e for e in found if e.name == "tau"]
+    assert len(runner.missing(some)) == 5
+    store.save(runner._target(some[0].runs[0]), {})
+    assert len(runner.missing(some)) == 4 and "tau = 2.0" not in " ".join(runner.missing(some))
