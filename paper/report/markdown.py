@@ -70,7 +70,7 @@ def summary(
         for one in mapping
     ]
     missing = [section.title for section in sections if not section.ran]
-    lines += ["", f"Not run: {', '.join(missing)}." if missing else "Every experiment was run.", ""]
+    lines += ["", f"Not run: {', '.join(missing)}." if missing else "Every experiment has results.", ""]
     return "\n".join(lines)
 
 

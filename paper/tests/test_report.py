@@ -361,7 +361,7 @@ def test_the_summary_names_command_and_duration(report: Path) -> None:
     summary = (report / "summary.md").read_text(encoding="utf-8")
     assert "`make paper QUICK=1`" in summary
     assert "The run took 12 min" in summary
-    assert "Every experiment was run." in summary
+    assert "Every experiment has results." in summary
     widths = [line.count("|") for line in summary.splitlines() if line.startswith("|---")]
     assert all(width > 2 for width in widths)
 
