@@ -12,21 +12,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from paper.metrics import COSTS, METRICS
 from paper.sets import Set
-
-METRICS = (
-    "recall_at_1",
-    "recall_at_10",
-    "precision_at_10",
-    "epsilon_recall_1pct",
-    "epsilon_recall_10pct",
-    "r95",
-    "r99",
-    "relative_error",
-    "candidates",
-    "distance_equivalents",
-    "qps",
-)
 
 
 def program() -> str:
@@ -83,7 +70,7 @@ def rows(command: list[str]) -> list[dict[str, Any]]:
 def row_of(row: dict[str, Any]) -> dict[str, Any]:
     """A line of `garlic eval` as a row of a result file."""
     asked = {k: v for k, v in row["params"].items() if v is not None and k in ("probes", "bins", "rerank", "recall")}
-    return {"params": asked, **{name: row.get(name) for name in METRICS}, "work": row.get("work")}
+    return {"params": asked, **{name: row.get(name) for name in (*METRICS, *COSTS, "qps")}, "work": row.get("work")}
 
 
 def measure(

@@ -10,6 +10,20 @@ import math
 
 import numpy as np
 
+METRICS = (
+    "recall_at_1",
+    "recall_at_10",
+    "precision_at_10",
+    "epsilon_recall_1pct",
+    "epsilon_recall_10pct",
+    "r95",
+    "r99",
+    "relative_error",
+)
+"""Names of the metrics in a row of a result file."""
+COSTS = ("candidates", "distance_equivalents")
+"""Names of what a row says of the work."""
+
 SLACK = 1e-6
 """Share by which a distance may exceed the true one and still count as equal: rounding, no more."""
 

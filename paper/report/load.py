@@ -12,17 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-METRICS = (
-    "recall_at_1",
-    "recall_at_10",
-    "precision_at_10",
-    "epsilon_recall_1pct",
-    "epsilon_recall_10pct",
-    "r95",
-    "r99",
-    "relative_error",
-)
-COSTS = ("candidates", "distance_equivalents")
+from paper.metrics import COSTS, METRICS
+
 OTHER_KINDS = ("classification", "complexity", "diagnostics")
 
 

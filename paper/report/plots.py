@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from paper.metrics import METRICS
 from paper.report.curves import frontier_rows
 from paper.report.document import Line
-from paper.report.load import METRICS
 from paper.report.styles import LINES, SETTINGS, shades, style
 
 WIDTH = 7.2

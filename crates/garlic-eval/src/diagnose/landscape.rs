@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::cover::Cover;
 use super::shapes::Shapes;
-use super::stats::quantile;
+use crate::metrics::quantile;
 
 /// Points drawn over the map.
 const DRAWN: usize = 700;

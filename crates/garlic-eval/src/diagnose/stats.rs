@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::metrics::quantile;
+
 /// Numbers that span less than this factor are as easily read on a linear axis.
 const NARROW: f64 = 3.0;
 
@@ -48,13 +50,6 @@ impl Summary {
             max,
         }
     }
-}
-
-/// The smallest of the sorted values that at least the share `q` does not exceed; 0 when there is none.
-pub(super) fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    let at = rank.clamp(1, sorted.len().max(1)) - 1;
-    sorted.get(at).copied().unwrap_or(0.0)
 }
 
 /// Counts between edges: one edge more than counts, the last bar includes its upper edge.

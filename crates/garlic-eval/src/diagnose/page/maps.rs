@@ -2,7 +2,7 @@
 
 use super::{figure, radius_name};
 use crate::diagnose::Diagnosis;
-use crate::diagnose::stats::quantile;
+use crate::metrics::quantile;
 use crate::plot::{Axis, Heatmap};
 use crate::report::Figure;
 
