@@ -135,7 +135,7 @@ pub struct Config {
     pub rounds: usize,
     /// Tempered: points a learned bin holds on average.
     pub bin_size: usize,
-    /// Tempered: bits of a coordinate in a point's code, 8 or 4.
+    /// Tempered: bits of a coordinate in a point's code, 8 or 4; 0 chooses from the number of points.
     pub code_bits: usize,
     /// Tempered: how the vectors are stored; the published method keeps them as 32-bit floats.
     pub store: Store,
@@ -285,7 +285,7 @@ impl Config {
             anisotropy: 0.5,
             rounds: 8,
             bin_size: 24,
-            code_bits: 8,
+            code_bits: 0,
             store: Store::F32,
             calibration_queries: 1000,
             recall: 0.95,
@@ -398,9 +398,9 @@ impl Config {
             "f16 does not go with the metric inner_product: the order of inner products needs more digits; use auto or f32",
         )?;
         check(
-            self.code_bits == 8 || self.code_bits == 4,
+            matches!(self.code_bits, 0 | 4 | 8),
             "code_bits",
-            "must be 8 or 4",
+            "must be 8 or 4; 0 chooses",
         )?;
         check(
             self.recall > 0.0 && self.recall < 1.0,

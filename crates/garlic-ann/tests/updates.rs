@@ -267,3 +267,29 @@ fn targets_are_met_again_after_a_recalibration() {
     }
     assert!(missed > 0, "there was nothing to measure again");
 }
+
+/// Four times the points of the build, of the same kind: neighbours lie closer together than when targets were
+/// measured, and a search makes up for it.
+#[test]
+fn targets_are_met_as_an_index_grows() {
+    const BUILT: usize = 2000;
+    for (short, data, asked) in [
+        (0.02, sheet(4 * BUILT, 21, 0.0), sheet(300, 22, 0.0)),
+        // Noise in all dimensions is the worst that codes of a few can meet.
+        (0.05, cloud(4 * BUILT, 21), cloud(300, 22)),
+    ] {
+        let (data, asked) = (rows(&data), rows(&asked));
+        let first = data.slice(0..BUILT);
+        let mut index = Index::builder().seed(5).build(first).unwrap();
+        for from in (BUILT..4 * BUILT).step_by(500) {
+            let ids: Vec<u64> = (from as u64..from as u64 + 500).collect();
+            index.add(data.slice(from..from + 500), &ids).unwrap();
+        }
+        let truth = model(0, data);
+        for target in [0.8, 0.9, 0.95, 0.99] {
+            let search = Search::new(10).recall(target);
+            let (got, _) = recall(&index, &truth, asked, &search, 10, |_| true);
+            assert!(got >= target - short, "asked for {target}, got {got}");
+        }
+    }
+}

@@ -275,7 +275,7 @@ fn the_printed_configuration_builds() {
         "{text}"
     );
     assert!(text.contains("\n# --- Default preset\n"), "{text}");
-    for line in ["model = \"tempered\"", "recall = 0.95", "code_bits = 8"] {
+    for line in ["model = \"tempered\"", "recall = 0.95", "code_bits = 0"] {
         assert!(
             text.contains(&format!("\n{line}\n")),
             "no `{line}` in\n{text}"

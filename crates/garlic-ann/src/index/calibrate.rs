@@ -54,6 +54,7 @@ pub(crate) fn calibrate(
         KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
     let mut table = Calibration {
         queries: held.len(),
+        points: index.len(),
         settings: Vec::new(),
     };
     let Body::Tempered(body) = &index.body else {

@@ -10,6 +10,9 @@ use crate::search::Plan;
 pub struct Calibration {
     /// Number of points that were held out and used as queries.
     pub queries: usize,
+    /// Number of points that the index had then; 0 in files of before this was written down.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub points: usize,
     /// The settings, ordered by k, then by recall.
     pub settings: Vec<Setting>,
 }
@@ -34,6 +37,25 @@ pub struct Setting {
     pub slack: f32,
     /// A candidate is left out when its estimate is more than this many times the k-th distance so far.
     pub trust: f32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+/// Where the points have become g times as many, 1 / g^`THICKER` of the misses are aimed at: neighbours lie closer
+/// together, while codes stay as coarse as they are. See docs/updates.md for what that brings.
+const THICKER: f64 = 0.4;
+
+/// The target in the table that a recall takes when there are `now` points and were `then` when it was measured, 0 if
+/// nobody knows.
+pub(crate) fn raised(recall: f64, now: usize, then: usize) -> f64 {
+    let growth = match then {
+        0 => 1.0,
+        then => (now as f64 / then as f64).max(1.0),
+    };
+    1.0 - (1.0 - recall) / growth.powf(THICKER)
 }
 
 impl Calibration {
@@ -133,6 +155,7 @@ mod tests {
     fn table() -> Calibration {
         Calibration {
             queries: 100,
+            points: 5000,
             settings: vec![
                 setting(10, 0.8, 2, 20),
                 setting(10, 0.9, 4, 40),
@@ -168,6 +191,16 @@ mod tests {
         let middle = table().plan(10, 0.95, 50);
         assert!((5..16).contains(&middle.probes), "{middle:?}");
         assert!(middle.trust.is_finite());
+    }
+
+    #[test]
+    fn more_points_raise_the_target() {
+        assert_eq!(raised(0.9, 5000, 5000), 0.9);
+        assert_eq!(raised(0.9, 2000, 5000), 0.9, "fewer points are no harder");
+        let twice = raised(0.9, 10_000, 5000);
+        assert!((0.92..0.93).contains(&twice), "{twice}");
+        assert!(raised(0.9, 20_000, 5000) > twice && raised(0.99, usize::MAX, 1) <= 1.0);
+        assert_eq!(raised(0.9, 5000, 0), 0.9);
     }
 
     #[test]

@@ -109,12 +109,10 @@ impl Stored {
 
     /// The query, as whole numbers where that is exact and serves.
     pub(crate) fn prepare<'a>(&self, query: &'a [f32], bytes: &'a mut Vec<u8>) -> Prepared<'a> {
-        if matches!(self, Self::U8(_)) && query.iter().all(|v| is_byte(*v)) {
-            bytes.clear();
-            bytes.extend(query.iter().map(|v| *v as u8));
-            return Prepared::Bytes(bytes);
+        match self {
+            Self::U8(_) if to_bytes(query, bytes) => Prepared::Bytes(bytes),
+            _ => Prepared::Float(query),
         }
-        Prepared::Float(query)
     }
 
     /// Bytes that lie in a mapped file.
@@ -281,8 +279,56 @@ impl StoredType {
     }
 }
 
+/// Puts values into `bytes` and tells whether all of them are whole numbers from 0 to 255; else what is there means
+/// nothing. Every query comes through here: no value branches, so that many are looked at at once.
+fn to_bytes(values: &[f32], bytes: &mut Vec<u8>) -> bool {
+    // Added to a small number it leaves the nearest whole number in the lowest bits.
+    const SHIFT: f32 = (1 << 23) as f32;
+    bytes.clear();
+    bytes.resize(values.len(), 0);
+    let mut all = true;
+    for (byte, v) in bytes.iter_mut().zip(values) {
+        let shifted = v + SHIFT;
+        *byte = shifted.to_bits() as u8;
+        all &= (shifted - SHIFT == *v) & (*v >= 0.0) & (*v <= 255.0);
+    }
+    all
+}
+
 /// Whether a value is a whole number from 0 to 255.
 pub(crate) fn is_byte(v: f32) -> bool {
     // The cast saturates, so that nothing else comes back as it was. (Calling `fract` takes a library call.)
     f32::from(v as u8) == v
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_numbers_become_bytes() {
+        let mut bytes = vec![7; 3];
+        let every: Vec<f32> = (0..=255).map(|v| v as f32).collect();
+        assert!(to_bytes(&every, &mut bytes));
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+        assert!(to_bytes(&[-0.0], &mut bytes) && bytes == [0]);
+        let near = every.iter().flat_map(|v| [v.next_up(), v.next_down()]);
+        let others = [
+            0.5,
+            254.5,
+            256.0,
+            -1.0,
+            -256.0,
+            1e10,
+            8_388_608.0,
+            16_777_216.0,
+            f32::MIN_POSITIVE,
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+        ];
+        for v in near.chain(others) {
+            assert!(!is_byte(v) && !to_bytes(&[1.0, v, 2.0], &mut bytes), "{v}");
+        }
+    }
 }

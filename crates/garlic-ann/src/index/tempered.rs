@@ -16,7 +16,7 @@ use crate::config::{Config, Store};
 use crate::error::{Error, Result};
 use crate::model::Tempered;
 use crate::space::{Space, beyond};
-use crate::train::streams;
+use crate::train::{streams, tempered::code_bits};
 
 /// Tempered cells with learned bins and codes.
 ///
@@ -167,15 +167,6 @@ impl TemperedBody {
     }
 }
 
-/// The size of codes that was asked for.
-pub(crate) fn code_bits(config: &Config) -> CodeBits {
-    if config.code_bits == 4 {
-        CodeBits::Four
-    } else {
-        CodeBits::Eight
-    }
-}
-
 /// Values from here on round to infinity in half precision.
 const HALF_LIMIT: f32 = 65_520.0;
 
@@ -301,7 +292,7 @@ pub(crate) fn build(
         labels,
         held,
         config.bin_size,
-        code_bits(config),
+        code_bits(config, points.len()),
         config.seed ^ streams::BINS,
         cancel,
         done,

@@ -126,13 +126,11 @@ impl Search {
             }
             Body::Tempered(body) => {
                 let recall = self.recall.unwrap_or(index.config.recall);
-                let plan = body.calibration.plan(self.k, recall, index.cells());
-                match &allowed {
+                let view = View::new(index, body).with(allowed.as_deref());
+                let plan = view.plan(self.k, recall);
+                match allowed {
                     None => plan,
-                    Some(allowed) => {
-                        let view = View::new(index, body).with(Some(allowed));
-                        plan_filtered(&view, plan, recall)
-                    }
+                    Some(_) => plan_filtered(&view, plan, recall),
                 }
             }
         };
@@ -176,7 +174,7 @@ fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
     let share = view.counted().max(1) as f64 / view.index.len().max(1) as f64;
     let (all, search) = (view.price_of_all(), view.price_of_search(&plan, share));
     let among = (plan.k as f64 / share).ceil() as usize;
-    let wider = view.body.calibration.plan(among, recall, view.cells());
+    let wider = view.plan(among, recall);
     Plan {
         probes: wider.probes.max(plan.probes),
         widens: true,

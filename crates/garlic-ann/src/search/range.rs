@@ -245,7 +245,7 @@ impl View<'_> {
         scratch: &mut TemperedScratch,
         best: &mut Best,
     ) -> Work {
-        let plan = self.body.calibration.plan(LIKE_K, recall, self.cells());
+        let plan = self.plan(LIKE_K, recall);
         let mut work = self.search(query, &plan, scratch, best);
         let candidates = scratch.found.iter().map(|f| f.estimate);
         let farthest = candidates.fold(best.worst(), f32::max);

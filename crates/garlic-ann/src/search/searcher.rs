@@ -209,10 +209,13 @@ impl Index {
                 found: query.len(),
             });
         }
-        let wrong = |v: &f32| v.is_nan() || v.abs() > LARGEST_VALUE;
-        let Some(column) = query.iter().position(wrong) else {
+        let right = |v: &f32| v.abs() <= LARGEST_VALUE;
+        // Without a way out at every value, many are looked at at once.
+        if query.iter().fold(true, |all, v| all & right(v)) {
             return self.embedding.check_query(query, row);
-        };
+        }
+        let wrong = query.iter().position(|v| !right(v));
+        let column = wrong.unwrap_or_default();
         let value = query[column];
         Err(match value.is_finite() {
             true => Error::QueryTooLarge {

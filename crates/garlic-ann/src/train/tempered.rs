@@ -4,6 +4,8 @@ use garlic_linalg::{
     Clustering, Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components,
 };
 
+use garlic_simd::CodeBits;
+
 use super::balance::balance;
 use super::streams;
 use crate::cancel::Cancel;
@@ -38,6 +40,21 @@ pub(crate) fn default_cells(points: usize) -> usize {
     ((points as f64).sqrt() / 4.0).round().max(1.0) as usize
 }
 
+/// Points from which on the usual codes of 8 bits are more than a cache of today holds.
+const MANY: usize = (16 << 20) / USUAL_RANK;
+
+/// The size of codes that was asked for, or that serves so many points.
+///
+/// Codes that no cache holds are read from memory, as fast as that is: half the bits for a quarter more axes are
+/// fewer bytes and better estimates.
+pub(crate) fn code_bits(config: &Config, points: usize) -> CodeBits {
+    match config.code_bits {
+        4 => CodeBits::Four,
+        0 if points > MANY => CodeBits::Four,
+        _ => CodeBits::Eight,
+    }
+}
+
 /// Fits the cells to all points but those in `held` (in order) and assigns every point to one of them.
 pub(crate) fn fit(
     points: Rows<'_>,
@@ -65,7 +82,13 @@ pub(crate) fn fit(
     cancel.check()?;
     let started = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
     let rank = match config.axes {
-        0 => default_rank(rows.as_rows(), &started, config.seed, cancel)?,
+        0 => {
+            let rank = default_rank(rows.as_rows(), &started, config.seed, cancel)?;
+            match code_bits(config, points.len()) {
+                CodeBits::Eight => rank,
+                CodeBits::Four => (rank * 5 / 4).next_multiple_of(8),
+            }
+        }
         given => given,
     }
     .min(points.dim());
@@ -155,4 +178,24 @@ fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
     (0..n as u32)
         .filter(|i| held.next_if_eq(i).is_none())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_many_points_are_small_unless_told_otherwise() {
+        let chosen = Config::default();
+        assert_eq!(code_bits(&chosen, 60_000), CodeBits::Eight);
+        assert_eq!(code_bits(&chosen, 1_000_000), CodeBits::Four);
+        for (given, bits) in [(8, CodeBits::Eight), (4, CodeBits::Four)] {
+            let config = Config {
+                code_bits: given,
+                ..Config::default()
+            };
+            assert_eq!(code_bits(&config, 100), bits);
+            assert_eq!(code_bits(&config, 1_000_000), bits);
+        }
+    }
 }

@@ -75,7 +75,7 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
             ("bin_size", "points that a bin holds on average"),
             (
                 "code_bits",
-                "bits of a coordinate in a point's code: 8 or 4",
+                "bits of a coordinate in a point's code: 8 or 4; 0 chooses from the number of points",
             ),
             (
                 "store",

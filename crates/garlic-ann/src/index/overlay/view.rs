@@ -11,9 +11,10 @@ use super::run::RunData;
 use super::{Changes, LiveCell, PAGE, Shape, first_position};
 use crate::cell::learned::Bounds;
 use crate::cell::part::Steps;
+use crate::index::calibration::raised;
 use crate::index::stored::{Prepared, Stored, StoredRows};
 use crate::index::{Index, TemperedBody};
-use crate::search::Allowed;
+use crate::search::{Allowed, Plan};
 
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]
@@ -134,6 +135,17 @@ impl<'a> View<'a> {
             None => base,
             Some(c) => first_position(base) + c.numbering.page_cell.len() * PAGE,
         }
+    }
+
+    /// The cheapest way to search `k` neighbours with this recall, as far as it has been measured.
+    pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
+        let calibration = &self.body.calibration;
+        let then = match calibration.points {
+            0 => self.index.ledger.built as usize,
+            points => points,
+        };
+        let target = raised(recall, self.index.len(), then);
+        calibration.plan(k, target, self.cells())
     }
 
     /// Means of all cells, one a row.
@@ -419,11 +431,12 @@ impl<'a> View<'a> {
             .map_or(f32::INFINITY, |point| point.distance(query))
     }
 
-    /// Asks the memory for the vector at a position.
+    /// Asks the memory for the vector at a position, and for its identifier.
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
         let (at, dim) = (position as usize, self.index.space.dim());
-        if at < self.index.ids.len() {
+        if let Some(id) = self.index.ids.get(at..=at) {
+            garlic_simd::prefetch(id);
             self.index.vectors.prefetch(dim, at);
         } else if let Some(point) = self.point(position) {
             point.vectors.prefetch(dim, point.at);

@@ -136,7 +136,7 @@ impl View<'_> {
         best: &mut Best,
         work: &mut Work,
     ) -> bool {
-        let plan = self.body.calibration.plan(k, FIRST_RECALL, self.cells());
+        let plan = self.plan(k, FIRST_RECALL);
         *work += self.search(query, &plan, scratch, best);
         let radius = best.worst();
         if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {
