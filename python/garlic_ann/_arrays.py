@@ -51,6 +51,22 @@ def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
     return np.require(array, np.uint64, ["C_CONTIGUOUS", "ALIGNED"])
 
 
+def cell_numbers(partition: ArrayLike) -> list[int]:
+    """The cell of each row, as whole numbers below 2**32."""
+    array = np.asarray(partition)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "partition: a list of whole numbers is needed, the cell of each row;"
+            f" this is of type {array.dtype} and has the shape {array.shape}"
+        )
+    if array.size and (array.min() < 0 or array.max() >= 2**32):
+        raise ValueError(
+            "partition: cells are numbered from 0 to 2^32 - 1,"
+            f" these from {array.min()} to {array.max()}"
+        )
+    return [int(cell) for cell in array]
+
+
 def _whole(ids: Any) -> bool:
     """Whether they are all whole numbers, too large for any type of NumPy or for a common one."""
     ids = [ids] if np.ndim(ids) == 0 else ids

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
-from ._arrays import vectors
+from ._arrays import cell_numbers, vectors
 from ._progress import Progress, Report
 from ._search import Searchable
 
@@ -192,6 +192,7 @@ def build(
     recall: float | None = None,
     metric: str = "euclidean",
     preset: str = "default",
+    partition: ArrayLike | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | Report = False,
@@ -200,7 +201,8 @@ def build(
     """Builds an index of the rows of ``x``.
 
     ``recall`` is what searches aim at unless they say otherwise; the other parameters are those of :class:`Index`.
-    Identifiers are row numbers unless given. Ctrl-C ends the build with ``KeyboardInterrupt``.
+    Identifiers are row numbers unless given. ``partition`` names the cell of each row, a number below 2^32, where cells
+    were found elsewhere: frames, bins and codes are fitted to those. Ctrl-C ends the build with ``KeyboardInterrupt``.
 
     >>> import numpy as np, garlic_ann as garlic
     >>> x = np.random.default_rng(1).normal(size=(400, 6))
@@ -210,8 +212,9 @@ def build(
     """
     if recall is not None:
         config = {**config, "recall": recall}
+    cells = None if partition is None else cell_numbers(partition)
     return Index._of(
-        _build(vectors(x), ids, preset, _settings(metric, seed, config), threads, progress)
+        _build(vectors(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
     )
 
 
@@ -248,9 +251,10 @@ def _build(
     settings: list[tuple[str, str]],
     threads: int | None,
     progress: bool | Report,
+    partition: list[int] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(x, ids, preset, settings, threads, report)
+        return _garlic.build(x, ids, preset, settings, threads, report, partition)
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -26,6 +26,24 @@ def test_exact_is_exact(points, queries, metric):
     assert brute.recall(ids, queries, points, metric) > 0.999
 
 
+def test_cells_found_elsewhere(points, queries):
+    side = points[:, 0] > np.median(points[:, 0])
+    index = garlic.build(points, partition=10 * side.astype(int) + 3, seed=1)
+    assert index.stats()["cells"] == 2
+    _, ids = index.search(queries, k=10, recall=0.95)
+    assert brute.recall(ids, queries, points) >= 0.9
+    for partition, message in [
+        ([1, 2], "names the cells of 2 points"),
+        (side * 1.5, "whole numbers"),
+        (np.zeros((len(points), 1), int), "a list"),
+        (-side.astype(int), "from -1 to 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            garlic.build(points, partition=partition)
+    with pytest.raises(ValueError, match="default preset"):
+        garlic.build(points, preset="paper", partition=side.astype(int))
+
+
 def test_the_published_method(points, queries):
     index = garlic.build(points[:1500], preset="paper", epochs=10, initial_cells=10, seed=1)
     _, ids = index.search(queries, k=5, probes=10, bins=1.0)

@@ -119,6 +119,52 @@ fn same_seed_same_bytes_for_any_number_of_threads() {
     assert!(one != bytes(1, 8), "another seed gives another index");
 }
 
+/// Cells that were found elsewhere, with any numbers, stay what they are.
+#[test]
+fn given_cells_are_taken_as_they_are() {
+    let data = sheet(3000, 20, 4);
+    let rows = Rows::new(&data, 20).unwrap();
+    let cell = |i: usize| [7u32, 4_000_000_000, 12, 900][i * 4 / 3000];
+    let given: Vec<u32> = (0..3000).map(cell).collect();
+    let built = |threads: usize| {
+        let builder = Index::builder().seed(2).threads(threads);
+        builder.partition(given.clone()).build(rows).unwrap()
+    };
+    let index = built(1);
+    assert_eq!(index.cells(), 4);
+    assert!(index.to_bytes() == built(3).to_bytes());
+    // Points are held out of the fit and join the nearest cell; all others are where they were put.
+    let body = index.tempered().unwrap();
+    let mut together = std::collections::HashMap::<(usize, u32), usize>::new();
+    for bin in (0..body.bins()).filter_map(|bin| body.bin(bin)) {
+        for position in bin.positions {
+            let row = index.id_at(position).unwrap() as usize;
+            *together.entry((bin.cell, cell(row))).or_default() += 1;
+        }
+    }
+    let mut sizes: Vec<usize> = together.values().copied().collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let held = body.calibration().queries;
+    assert!(sizes[..4].iter().sum::<usize>() >= 3000 - held, "{sizes:?}");
+    let exact = Search::new(5).exact(true);
+    let plain = Index::builder().seed(2).build(rows).unwrap();
+    for query in rows.slice(0..50).iter() {
+        let found = index.search(query, &exact).unwrap().hits;
+        assert_eq!(found, plain.search(query, &exact).unwrap().hits);
+    }
+
+    let refused = |builder: garlic_ann::Builder<'_>, part: &str| {
+        let error = builder.build(rows).unwrap_err().to_string();
+        assert!(
+            error.contains("partition") && error.contains(part),
+            "{error}"
+        );
+    };
+    refused(Index::builder().partition(vec![1; 7]), "7 points");
+    let paper = Index::builder().preset(Preset::Paper);
+    refused(paper.partition(given.clone()), "default preset");
+}
+
 #[test]
 fn explicit_parameters_are_done_in_full() {
     let data = sheet(2000, 12, 5);

@@ -315,3 +315,24 @@ fn an_interrupt_cancels_and_leaves_nothing() {
     assert!(rest.contains("garlic: error: cancelled"), "{rest}");
     assert_eq!(lab.names(), ["points.npy", "queries.fvecs"]);
 }
+
+#[test]
+fn cells_that_were_found_elsewhere_are_taken() {
+    let lab = Lab::new();
+    let labels: String = (0..POINTS).map(|i| format!("{}\n", i % 4 * 5)).collect();
+    lab.write("labels.txt", &labels);
+    let build = |cells: &str, name: &str| {
+        let words = ["build", "points.npy", "-o", name, "--partition", cells];
+        lab.run(&[&words[..], &["--json", "--set", "calibration_queries=0"]].concat())
+    };
+    let first = build("labels.txt", "first.garlic").expect(0).json();
+    assert_eq!(first[0]["cells"], 4);
+    // The cells of an index: every point joins the one that a search would visit first.
+    let again = build("first.garlic", "again.garlic").expect(0).json();
+    assert_eq!(again[0]["cells"], 4);
+
+    lab.write("few.txt", "1\n2\n");
+    build("few.txt", "no.garlic").expect_error(3, &["few.txt", "300 vectors"]);
+    lab.write("large.txt", &"4294967296\n".repeat(POINTS));
+    build("large.txt", "no.garlic").expect_error(3, &["large.txt", "4294967296", "2^32"]);
+}

@@ -19,9 +19,13 @@ const LOOK: Duration = Duration::from_millis(50);
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
 
 /// Builds an index. `settings` are pairs of a configuration key and its value as text; `progress` is called with
-/// a stage, steps done and steps in all.
+/// a stage, steps done and steps in all. `partition` is the cell of each row, if they were found elsewhere.
 #[pyfunction]
-#[pyo3(signature = (vectors, ids, preset, settings, threads, progress))]
+#[pyo3(signature = (vectors, ids, preset, settings, threads, progress, partition))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "called from one place, by Python"
+)]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
@@ -30,6 +34,7 @@ pub(crate) fn build(
     settings: Vec<(String, String)>,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
+    partition: Option<Vec<u32>>,
 ) -> PyResult<Handle> {
     let vectors = Vectors::take(vectors, "vectors")?;
     let rows = vectors.rows()?;
@@ -49,6 +54,9 @@ pub(crate) fn build(
     }
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
+    }
+    if let Some(partition) = partition {
+        builder = builder.partition(partition);
     }
     let index = py.detach(|| run(&builder, rows, &cancel, &state, progress.as_ref()))?;
     Ok(Handle::new(index))

@@ -39,6 +39,7 @@ pub struct Builder<'a> {
     progress: Option<Callback<'a>>,
     cancel: Cancel,
     ids: Option<Vec<u64>>,
+    partition: Option<Vec<u32>>,
 }
 
 /// Where the time of a build went.
@@ -112,6 +113,16 @@ impl<'a> Builder<'a> {
         self
     }
 
+    /// Cells that were found elsewhere, a number for each row: points of the same number share a cell. Frames, bins and
+    /// codes are fitted to them, and nothing is learned (`cells` and `rounds` are not used). Points that are held out for
+    /// the calibration join these cells as points do that are added later.
+    ///
+    /// For the default preset; the published method is about how its cells are found.
+    pub fn partition(mut self, cells: impl Into<Vec<u32>>) -> Self {
+        self.partition = Some(cells.into());
+        self
+    }
+
     /// Worker threads; all cores unless set. The index does not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -147,6 +158,25 @@ impl<'a> Builder<'a> {
                 });
             }
             check_ids(ids)?;
+        }
+        if let Some(partition) = &self.partition {
+            let message = if self.config.model == Model::Gaussians {
+                "the published method finds its own cells; use the default preset".to_owned()
+            } else if partition.len() != vectors.len() {
+                format!(
+                    "names the cells of {} points, but there are {} vectors; name one for each",
+                    partition.len(),
+                    vectors.len()
+                )
+            } else {
+                String::new()
+            };
+            if !message.is_empty() {
+                return Err(Error::Config {
+                    key: "partition".into(),
+                    message,
+                });
+            }
         }
         let threads = match self.threads {
             Some(0) => {
@@ -274,10 +304,14 @@ impl<'a> Builder<'a> {
 
         let mark = Instant::now();
         let held = tempered::held_out(vectors, config);
-        let (model, labels) =
-            train::tempered::fit(points.as_rows(), &held, config, cancel, &|done, total| {
-                self.tell(Stage::Train, done, total, None);
-            })?;
+        let (model, labels) = train::tempered::fit(
+            points.as_rows(),
+            &held,
+            self.partition.as_deref(),
+            config,
+            cancel,
+            &|done, total| self.tell(Stage::Train, done, total, None),
+        )?;
         seconds.train = lap(mark);
 
         let mark = Instant::now();
@@ -308,7 +342,12 @@ impl<'a> Builder<'a> {
         let body = Body::Tempered(Arc::new(fast));
         let stored = Stored::gather(vectors, &order, element);
         let ids = self.ids_of(order);
-        let mut index = Index::new(config.clone(), embedding, space, body, stored, ids, ledger);
+        let mut kept = config.clone();
+        if self.partition.is_some() {
+            // As many as somebody wanted: points that come later do not make it more.
+            kept.cells = cells;
+        }
+        let mut index = Index::new(kept, embedding, space, body, stored, ids, ledger);
         seconds.bins = lap(mark);
 
         let mark = Instant::now();

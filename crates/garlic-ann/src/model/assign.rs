@@ -27,6 +27,11 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
+    /// How many lists there are.
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
     /// One list.
     pub(crate) fn get(&self, i: usize) -> &[u32] {
         &self.items[self.offsets[i]..self.offsets[i + 1]]

@@ -1,8 +1,6 @@
 //! Training of the default preset: k-means cells, refitted under the tempered score.
 
-use garlic_linalg::{
-    Clustering, Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components,
-};
+use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components};
 
 use garlic_simd::CodeBits;
 
@@ -55,15 +53,76 @@ pub(crate) fn code_bits(config: &Config, points: usize) -> CodeBits {
     }
 }
 
-/// Fits the cells to all points but those in `held` (in order) and assigns every point to one of them.
+/// Fits the cells to all points but those in `held` (in order) and assigns every point to one of them. The cells are
+/// those of `given`, a number for each point, or else found here.
 pub(crate) fn fit(
     points: Rows<'_>,
     held: &[u32],
+    given: Option<&[u32]>,
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
 ) -> Result<(Tempered, Vec<u32>)> {
     let seen = all_but(points.len(), held);
+    let Found {
+        cells,
+        mut labels,
+        rank,
+    } = match given {
+        Some(given) => take(points, &seen, given, config, cancel)?,
+        None => find(points, &seen, config, cancel, step)?,
+    };
+    let model = shape(points, &seen, &mut labels, cells, rank, config, cancel)?;
+    let others = Matrix::gather(points, held);
+    let theirs = model.assign(others.as_rows(), SHORTLIST, cancel)?;
+    let mut all = vec![0; points.len()];
+    for (i, label) in seen.iter().zip(labels).chain(held.iter().zip(theirs)) {
+        all[*i as usize] = label;
+    }
+    step(config.rounds + 1, config.rounds + 1);
+    Ok((model, all))
+}
+
+/// Cells that points have been grouped into.
+struct Found {
+    cells: usize,
+    labels: Vec<u32>,
+    rank: usize,
+}
+
+/// The cells that somebody else has found, numbered from 0 on.
+fn take(
+    points: Rows<'_>,
+    seen: &[u32],
+    given: &[u32],
+    config: &Config,
+    cancel: &Cancel,
+) -> Result<Found> {
+    let mut numbers: Vec<u32> = seen.iter().map(|i| given[*i as usize]).collect();
+    let mut labels = numbers.clone();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for label in &mut labels {
+        *label = numbers.partition_point(|n| n < label) as u32;
+    }
+    let cells = numbers.len();
+    let members = Lists::group(cells, labels.iter().copied().zip(seen.iter().copied()));
+    let rank = rank(points, &members, config, points.len(), cancel)?;
+    Ok(Found {
+        cells,
+        labels,
+        rank,
+    })
+}
+
+/// k-means cells of a sample, refitted under the tempered score; all of `seen` are then given to them.
+fn find(
+    points: Rows<'_>,
+    seen: &[u32],
+    config: &Config,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<Found> {
     let cells = match config.cells {
         0 => default_cells(points.len()),
         given => given,
@@ -81,28 +140,17 @@ pub(crate) fn fit(
     let seeds = kmeans_plus_plus(rows.as_rows(), cells, config.seed ^ streams::INIT_MEANS);
     cancel.check()?;
     let started = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
-    let rank = match config.axes {
-        0 => {
-            let rank = default_rank(rows.as_rows(), &started, config.seed, cancel)?;
-            match code_bits(config, points.len()) {
-                CodeBits::Eight => rank,
-                CodeBits::Four => (rank * 5 / 4).next_multiple_of(8),
-            }
-        }
-        given => given,
-    }
-    .min(points.dim());
-    let shape = |points: Rows<'_>, ids: &[u32], labels: &mut [u32], cells: usize| {
-        let anisotropy = config.anisotropy as f32;
-        let seed = config.seed ^ streams::FRAMES;
-        Tempered::fit(points, ids, labels, cells, rank, anisotropy, seed, cancel)
-    };
-
     let mut labels = started.labels;
+    let members = Lists::group(started.centres.rows(), by_label(&labels));
+    let rank = rank(rows.as_rows(), &members, config, points.len(), cancel)?;
+
     let count = balance(rows.as_rows(), &mut labels, started.centres.rows(), config);
     let total = config.rounds + 1;
     step(0, total);
-    let mut model = shape(rows.as_rows(), &ids, &mut labels, count)?;
+    let refit = |labels: &mut [u32], count: usize| {
+        shape(rows.as_rows(), &ids, labels, count, rank, config, cancel)
+    };
+    let mut model = refit(&mut labels, count)?;
     for round in 0..config.rounds {
         let next = model.assign(rows.as_rows(), SHORTLIST, cancel)?;
         if next == labels {
@@ -114,28 +162,55 @@ pub(crate) fn fit(
             true => balance(rows.as_rows(), &mut labels, model.len(), config),
             false => model.len(),
         };
-        model = shape(rows.as_rows(), &ids, &mut labels, count)?;
+        model = refit(&mut labels, count)?;
         step(round + 1, total);
     }
-    drop(rows);
-    // The sample's cells, refitted to all points that fall into them; those held out follow.
+    // The sample's cells will be refitted to all points that fall into them; those held out follow.
     let everyone = model.assign(points, SHORTLIST, cancel)?;
-    let mut labels: Vec<u32> = seen.iter().map(|i| everyone[*i as usize]).collect();
-    let model = shape(points, &seen, &mut labels, model.len())?;
-    let others = Matrix::gather(points, held);
-    let theirs = model.assign(others.as_rows(), SHORTLIST, cancel)?;
-    let mut all = vec![0; points.len()];
-    for (i, label) in seen.iter().zip(labels).chain(held.iter().zip(theirs)) {
-        all[*i as usize] = label;
-    }
-    step(total, total);
-    Ok((model, all))
+    Ok(Found {
+        cells: model.len(),
+        labels: seen.iter().map(|i| everyone[*i as usize]).collect(),
+        rank,
+    })
+}
+
+fn shape(
+    points: Rows<'_>,
+    ids: &[u32],
+    labels: &mut [u32],
+    cells: usize,
+    rank: usize,
+    config: &Config,
+    cancel: &Cancel,
+) -> Result<Tempered> {
+    let anisotropy = config.anisotropy as f32;
+    let seed = config.seed ^ streams::FRAMES;
+    Tempered::fit(points, ids, labels, cells, rank, anisotropy, seed, cancel)
+}
+
+/// Axes of a cell: as many as were asked for, else from the variance within some cells, whose `members` are rows; `points`
+/// is how many there are in all.
+fn rank(
+    rows: Rows<'_>,
+    members: &Lists,
+    config: &Config,
+    points: usize,
+    cancel: &Cancel,
+) -> Result<usize> {
+    let rank = match (config.axes, code_bits(config, points)) {
+        (0, CodeBits::Eight) => default_rank(rows, members, config.seed, cancel)?,
+        (0, CodeBits::Four) => {
+            let rank = default_rank(rows, members, config.seed, cancel)?;
+            (rank * 5 / 4).next_multiple_of(8)
+        }
+        (given, _) => given,
+    };
+    Ok(rank.min(rows.dim()))
 }
 
 /// Axes by default, from the variance within some cells.
-fn default_rank(rows: Rows<'_>, cells: &Clustering, seed: u64, cancel: &Cancel) -> Result<usize> {
-    let count = cells.centres.rows();
-    let members = Lists::group(count, by_label(&cells.labels));
+fn default_rank(rows: Rows<'_>, members: &Lists, seed: u64, cancel: &Cancel) -> Result<usize> {
+    let count = members.len();
     let most = RANKS[RANKS.len() - 1];
     let mut kept = [0.0f64; RANKS.len()];
     let mut looked_at = 0;

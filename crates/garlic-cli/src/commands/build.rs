@@ -1,9 +1,10 @@
 //! `garlic build`: from vectors to an index file or an index directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use garlic_ann::{BuildReport, Config, Index, Live, Metric, Preset};
+use garlic_ann::{BuildReport, Config, Index, Live, Metric, Preset, Rows};
+use garlic_data::Vectors;
 use serde_json::{Value, json};
 
 use crate::args::{positive, recall, share};
@@ -46,6 +47,10 @@ pub(crate) struct Args {
     /// numbers]
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
+    /// Cells that were found elsewhere: a number for each vector (text with one a line, .npy, .ivecs or .ibin), or an
+    /// index, whose best cell each vector joins; preset default
+    #[arg(long, value_name = "FILE")]
+    partition: Option<PathBuf>,
     /// Named set of parameters: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
@@ -87,6 +92,7 @@ Examples:
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
   garlic build embeddings.npy -o embeddings.garlic --metric cosine
   garlic build vectors.npy -o live-index --live --ids ids.txt
+  garlic build vectors.npy -o vectors.garlic --partition labels.npy
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
@@ -97,6 +103,31 @@ fn setting(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write it as KEY=VALUE".into()),
     }
+}
+
+/// The cell of each vector: as a file says, or the best one of another index.
+fn partition(
+    path: &Path,
+    data: &Vectors,
+    data_path: &Path,
+    rows: Rows<'_>,
+) -> anyhow::Result<Vec<u32>> {
+    if garlic_ann::store::is_index_file(path) {
+        let index = Index::open(path).with_context(|| path.display().to_string())?;
+        let cell = |row: &[f32]| index.route(row, 1).map(|cells| cells[0]);
+        let cells: Result<_, _> = rows.iter().map(cell).collect();
+        return cells.with_context(|| path.display().to_string());
+    }
+    let cell = |number: u64| {
+        u32::try_from(number).map_err(|_| {
+            let path = path.display();
+            Fault::input(format!(
+                "{path}: {number} is no cell; they are numbered below 2^32"
+            ))
+        })
+    };
+    let numbers = ids::read_for(path, data, data_path)?;
+    numbers.into_iter().map(cell).collect()
 }
 
 /// Builds and saves.
@@ -111,6 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
     inputs.extend(args.ids.as_deref());
+    inputs.extend(args.partition.as_deref());
     if args.live {
         output::check_directory(&args.output)?;
     } else {
@@ -154,6 +186,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .cancel(watch.flag());
     if let Some(ids) = given {
         builder = builder.ids(ids);
+    }
+    if let Some(path) = &args.partition {
+        builder = builder.partition(partition(path, &data, &data_path, rows)?);
     }
     let built = builder.build_reported(rows);
     reporter.finish();
