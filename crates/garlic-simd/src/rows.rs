@@ -33,6 +33,29 @@ pub fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
     dispatch!(level(), dots_many(rows, xs, n, out));
 }
 
+/// Inner products of vectors of `n` bytes with rows of small whole numbers: that of row i with vector j at
+/// `out[j * rows + i]`, exact.
+///
+/// Panics when `n` is zero or above [`MAX_U8_LENGTH`](crate::MAX_U8_LENGTH), when `rows` or `xs` is no whole number of
+/// rows, or when `out` has not one value for each row and vector.
+#[inline]
+pub fn dots_bytes(rows: &[i8], xs: &[u8], n: usize, out: &mut [i32]) {
+    assert!(n > 0, "rows without values");
+    assert!(
+        n <= crate::MAX_U8_LENGTH,
+        "vectors too long for 32-bit sums"
+    );
+    let (count, vectors) = (rows.len() / n, xs.len() / n);
+    assert_eq!(rows.len(), count * n, "rows of different length");
+    assert_eq!(xs.len(), vectors * n, "vectors of different length");
+    assert_eq!(
+        out.len(),
+        count * vectors,
+        "a result for each row and vector"
+    );
+    dispatch!(level(), dots_bytes(rows, xs, n, out));
+}
+
 /// Squared Euclidean distances of `x` to the rows of a row-major matrix.
 ///
 /// The result of a row depends neither on the other rows nor on how many there are. It may differ from that of

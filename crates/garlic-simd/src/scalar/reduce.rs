@@ -53,6 +53,19 @@ pub(crate) fn dots(rows: &[f32], x: &[f32], out: &mut [f32]) {
     }
 }
 
+pub(crate) fn dots_bytes(rows: &[i8], xs: &[u8], n: usize, out: &mut [i32]) {
+    let count = rows.len() / n;
+    for (x, out) in xs.chunks_exact(n).zip(out.chunks_exact_mut(count.max(1))) {
+        for (row, value) in rows.chunks_exact(n).zip(out) {
+            let products = row
+                .iter()
+                .zip(x)
+                .map(|(r, x)| i32::from(*r) * i32::from(*x));
+            *value = products.sum();
+        }
+    }
+}
+
 pub(crate) fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
     let count = rows.len() / n;
     for (x, out) in xs.chunks_exact(n).zip(out.chunks_exact_mut(count.max(1))) {

@@ -158,6 +158,42 @@ fn distances_of_bytes_are_exact() {
 }
 
 #[test]
+fn inner_products_of_bytes_are_exact() {
+    let unit = values(70_000, 8);
+    let rows: Vec<i8> = unit.iter().map(|v| (v * 127.0) as i8).collect();
+    let bytes: Vec<u8> = unit
+        .iter()
+        .rev()
+        .map(|v| (v * 128.0 + 128.0) as u8)
+        .collect();
+    for level in levels() {
+        for n in (1..140).chain([784]) {
+            for (count, vectors) in [(1, 1), (8, 3), (9, 4), (19, 7), (3, 0), (0, 2)] {
+                let rows = &rows[n % 5..][..count * n];
+                let xs = &bytes[n % 7..][..vectors * n];
+                let mut out = vec![-1; count * vectors];
+                dispatch!(level, dots_bytes(rows, xs, n, &mut out));
+                let exact = xs.chunks_exact(n).flat_map(|x| {
+                    rows.chunks_exact(n).map(move |row| -> i64 {
+                        row.iter()
+                            .zip(x)
+                            .map(|(r, x)| i64::from(*r) * i64::from(*x))
+                            .sum()
+                    })
+                });
+                let exact: Vec<i64> = exact.collect();
+                let out: Vec<i64> = out.into_iter().map(i64::from).collect();
+                assert_eq!(out, exact, "{level:?} {n} {count} {vectors}");
+            }
+        }
+        let (low, full) = (vec![-127i8; MAX_U8_LENGTH], vec![255u8; MAX_U8_LENGTH]);
+        let mut out = [0];
+        dispatch!(level, dots_bytes(&low, &full, MAX_U8_LENGTH, &mut out));
+        assert_eq!(out, [-127 * 255 * 65_536]);
+    }
+}
+
+#[test]
 #[should_panic(expected = "too long")]
 fn bytes_have_a_longest_length() {
     let long = vec![0u8; MAX_U8_LENGTH + 1];

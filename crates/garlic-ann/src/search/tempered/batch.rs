@@ -4,11 +4,61 @@ use garlic_linalg::Rows;
 
 use super::{Best, Plan, TemperedScratch, Work};
 use crate::index::View;
+use crate::index::stored::{Prepared, StoredType};
 use crate::model::Lists;
 use crate::search::params::Answer;
 use crate::space::beyond;
 
+/// Queries in the space of the model.
+struct Rotated {
+    rotated: Vec<f32>,
+    /// Squared distances from that space.
+    outside: Vec<f32>,
+    /// The queries as bytes, where all of them are and vectors are stored so.
+    bytes: Vec<u8>,
+}
+
 impl View<'_> {
+    /// What [`View::rotate_roughly`] makes of each query.
+    fn rotate_many(&self, queries: Rows<'_>) -> Rotated {
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
+        let mean = &self.index.space.mean;
+        let mut rotated = vec![0.0; count * wide];
+        let mut bytes = Vec::new();
+        let is_bytes = matches!(
+            self.index.vectors.prepare(queries.data(), &mut bytes),
+            Prepared::Bytes(_)
+        );
+        let (coarse, mut outside) = (self.body.coarse(mean), Vec::with_capacity(count));
+        if let (true, Some(coarse)) = (is_bytes, coarse) {
+            coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rotated);
+            for (query, rotated) in queries.iter().zip(rotated.chunks_exact(wide)) {
+                outside.push(beyond(garlic_simd::l2_squared(query, mean), rotated));
+            }
+        } else if matches!(self.index.vectors.element(), StoredType::U8) {
+            // Bytes and others: each as it would be alone.
+            bytes.clear();
+            let mut scratch = TemperedScratch::default();
+            for (query, rotated) in queries.iter().zip(rotated.chunks_exact_mut(wide)) {
+                outside.push(self.rotate_roughly(query, &mut scratch));
+                rotated.copy_from_slice(&scratch.query);
+            }
+        } else {
+            let mut centred = Vec::with_capacity(count * dim);
+            for query in queries.iter() {
+                centred.extend(query.iter().zip(mean).map(|(x, m)| x - m));
+            }
+            garlic_simd::dots_many(&self.body.rotation, &centred, dim, &mut rotated);
+            let pairs = centred.chunks_exact(dim).zip(rotated.chunks_exact(wide));
+            outside.extend(pairs.map(|(c, q)| beyond(garlic_simd::dot(c, c), q)));
+        }
+        Rotated {
+            rotated,
+            outside,
+            bytes,
+        }
+    }
+
     /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
     /// them together, cell by cell. The answers are those of [`View::search`].
     pub(crate) fn search_many(
@@ -23,18 +73,11 @@ impl View<'_> {
         let queries = embedded.rows();
         let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
         let rank = self.body.model.rank();
-        let mut centred = Vec::with_capacity(count * dim);
-        for query in queries.iter() {
-            centred.extend(query.iter().zip(&self.index.space.mean).map(|(x, m)| x - m));
-        }
-        let mut rotated = vec![0.0; count * wide];
-        garlic_simd::dots_many(&self.body.rotation, &centred, dim, &mut rotated);
-        let outside: Vec<f32> = centred
-            .chunks_exact(dim)
-            .zip(rotated.chunks_exact(wide))
-            .map(|(c, q)| beyond(garlic_simd::dot(c, c), q))
-            .collect();
-        drop(centred);
+        let Rotated {
+            rotated,
+            outside,
+            bytes,
+        } = self.rotate_many(queries);
 
         // Every query visits as many cells: all, or as many as have points that count.
         let mut probes = plan.probes.min(self.cells());
@@ -77,7 +120,11 @@ impl View<'_> {
                 .projected
                 .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
             self.candidates(outside[i], plan, scratch, &mut work);
-            self.rerank(query, plan, scratch, best, &mut work);
+            let query = match bytes.get(i * dim..(i + 1) * dim) {
+                Some(bytes) => Prepared::Bytes(bytes),
+                None => self.index.vectors.prepare(query, &mut scratch.bytes),
+            };
+            self.rerank(&query, plan, &scratch.found, best, &mut work);
             self.count(probes, &mut work);
             *answer = Answer {
                 hits: self.index.report(asked.row(i), best, plan.wanted),

@@ -15,6 +15,7 @@ use super::params::Plan;
 use super::scan::Best;
 use super::work::Work;
 use crate::index::View;
+use crate::index::stored::Prepared;
 use bins::Probe;
 
 /// Bins and vectors that are asked from memory ahead of their use.
@@ -43,7 +44,9 @@ pub(crate) struct TemperedScratch {
     later: Vec<Estimate>,
     pub(super) found: Vec<Estimate>,
     spare: Vec<Estimate>,
+    /// The query as bytes, where it is made of them and vectors are stored so.
     pub(super) bytes: Vec<u8>,
+    sums: Vec<i32>,
 }
 
 /// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
@@ -63,7 +66,7 @@ impl View<'_> {
         best: &mut Best,
     ) -> Work {
         let mut work = Work::default();
-        let outside = self.rotate(query, scratch);
+        let outside = self.rotate_roughly(query, scratch);
         // With bins that are left out by their estimates the choice of cells matters little, and the plain
         // distance is cheaper; a fixed number of cells should be the best ones.
         let projected = if plan.slack.is_finite() {
@@ -81,7 +84,11 @@ impl View<'_> {
             self.best_cells(plan.probes, scratch)
         };
         self.candidates(outside, plan, scratch, &mut work);
-        self.rerank(query, plan, scratch, best, &mut work);
+        let query = match scratch.bytes.is_empty() {
+            true => Prepared::Float(query),
+            false => Prepared::Bytes(&scratch.bytes),
+        };
+        self.rerank(&query, plan, &scratch.found, best, &mut work);
         self.count(projected, &mut work);
         work
     }

@@ -1,20 +1,21 @@
 //! Exact distances of the best candidates.
 
-use super::{AHEAD, Best, Plan, TemperedScratch, Work};
+use garlic_simd::Estimate;
+
+use super::{AHEAD, Best, Plan, Work};
 use crate::index::View;
+use crate::index::stored::Prepared;
 
 impl View<'_> {
-    /// Exact distances of the candidates in `scratch`.
+    /// Exact distances of the candidates in `found`.
     pub(super) fn rerank(
         &self,
-        query: &[f32],
+        query: &Prepared<'_>,
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        found: &[Estimate],
         best: &mut Best,
         work: &mut Work,
     ) {
-        let TemperedScratch { found, bytes, .. } = scratch;
-        let query = self.index.vectors.prepare(query, bytes);
         best.start(plan.k);
         for f in found.iter().take(AHEAD) {
             self.prefetch(f.at);
@@ -26,7 +27,7 @@ impl View<'_> {
             if let Some(next) = found.get(i + AHEAD) {
                 self.prefetch(next.at);
             }
-            let squared = self.distance(f.at, &query);
+            let squared = self.distance(f.at, query);
             work.candidates += 1;
             // Equal distances are told apart by their identifiers.
             if squared <= best.worst()

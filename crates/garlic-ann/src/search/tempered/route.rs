@@ -4,6 +4,7 @@ use garlic_simd::Estimate;
 
 use super::{TemperedScratch, shrink};
 use crate::index::View;
+use crate::index::stored::Prepared;
 use crate::space::beyond;
 
 /// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
@@ -35,6 +36,27 @@ impl View<'_> {
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         scratch.whole = whole;
         beyond(whole, &scratch.query)
+    }
+
+    /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
+    pub(super) fn rotate_roughly(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
+        let TemperedScratch { bytes, sums, .. } = scratch;
+        let space = &self.index.space;
+        let is_bytes = matches!(self.index.vectors.prepare(query, bytes), Prepared::Bytes(_));
+        let coarse = match is_bytes {
+            true => self.body.coarse(&space.mean),
+            false => None,
+        };
+        let Some(coarse) = coarse else {
+            if !is_bytes {
+                bytes.clear();
+            }
+            return self.rotate(query, scratch);
+        };
+        scratch.projected.clear();
+        scratch.query.resize(self.body.model.dim(), 0.0);
+        coarse.rotate(bytes, query.len(), sums, &mut scratch.query);
+        beyond(garlic_simd::l2_squared(query, &space.mean), &scratch.query)
     }
 
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have

@@ -1,11 +1,13 @@
 //! 512-bit kernels (AVX-512 F, BW, DQ, VL and VNNI).
 
+mod bytes;
 mod codes;
 mod reduce;
 mod rows;
 mod solve;
 mod stored;
 
+pub(crate) use bytes::dots_bytes;
 pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{dot, l2_squared, l2_squared_f16, l2_squared_u8};
 pub(crate) use rows::{dots, dots_many, l2_squared_rows};
