@@ -45,6 +45,11 @@ NOTES: dict[str, str] = {
         "move the cells less than splitting and cloning do (experiment split-clone); all variants end within a few percent of each "
         "other."
     ),
+    "training-fraction": (
+        "An epoch of all points is 20 steps instead of one or two, 2,400 steps in all. In these the cells grow until most points are "
+        "within tau of one (the column of covered points), and fewer cells are left. The first cell of a query is then larger, which "
+        "is what the average over the sweep sees."
+    ),
     "clone-shell": (
         "The same cells are cloned for every e of 2.2 or more: the points of a cell that lie outside of it lie in the first "
         "shell already."
