@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use garlic_simd::{dots, l2_squared_rows};
+use garlic_simd::{dots, dots_bytes, l2_squared_rows};
 
 use crate::{aligned, best, show};
 
@@ -38,5 +38,26 @@ pub(crate) fn run() {
             let name = format!("{name} {count} x {dim}");
             show(&name, seconds, madds, madds * 4.0);
         }
+    }
+    bytes();
+}
+
+/// Rows of whole numbers against one query, and against a batch that shares their loads.
+fn bytes() {
+    let (count, dim) = (96usize, 784usize);
+    let rows = vec![black_box(3i8); count * dim];
+    for queries in [1usize, 48] {
+        let xs = vec![black_box(7u8); queries * dim];
+        let mut out = vec![0i32; count * queries];
+        let passes = 2000 / queries;
+        let seconds = best(|| {
+            for _ in 0..passes {
+                dots_bytes(black_box(&rows), black_box(&xs), dim, &mut out);
+                black_box(&mut out);
+            }
+        });
+        let madds = (passes * count * dim * queries) as f64;
+        let name = format!("dots_bytes {count} x {dim}, {queries} at a time");
+        show(&name, seconds, madds, madds);
     }
 }
