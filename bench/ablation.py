@@ -114,8 +114,8 @@ def main():
                 note("paper", part, rows)
             index = Path(folder) / "paper.garlic"
             built = run("build", options.data, "-o", index, "--json", "--partition", options.paper)
-            for part, rows in parts(index, options.data, built[-1]["cells"], options.queries, None):
-                # Routed by the plain distance to the means here; the published way is above.
+            for part, rows in parts(index, options.data, built[-1]["cells"], options.queries, options.only):
+                # Cells are chosen as the default preset chooses them here; whole cells in the published way are above.
                 if part != "whole cells":
                     note("paper", part, rows)
 

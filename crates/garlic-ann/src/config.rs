@@ -108,6 +108,9 @@ pub enum SplitMethod {
     TwoMeans,
 }
 
+/// Most cells of an index.
+pub(crate) const MAX_CELLS: usize = 1 << 20;
+
 /// All parameters of building an index. Fields are documented in the order in which they act.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -372,7 +375,7 @@ impl Config {
         )?;
         check(self.max_dim > 0, "max_dim", "must be at least 1")?;
         check(
-            self.cells <= 1 << 20,
+            self.cells <= MAX_CELLS,
             "cells",
             "must be at most 1048576; 0 chooses",
         )?;

@@ -106,6 +106,79 @@ fn batches_and_single_queries_give_the_same_answers() {
     }
 }
 
+/// Queries of bytes are rotated in whole numbers, alone, among others of their kind, and among floats; and a copy that
+/// stores floats, with the same buffers, goes on without.
+#[test]
+fn queries_of_bytes_are_the_same_alone_and_in_batches() {
+    let dim = 20;
+    let mut data = sheet(3000, dim, 9);
+    let low = data.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = data.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for v in &mut data {
+        *v = ((*v - low) / (high - low) * 255.0).round();
+    }
+    let rows = Rows::new(&data, dim).unwrap();
+    let mut index = Index::builder().seed(3).build(rows).unwrap();
+    assert_eq!(index.stored_as(), "u8");
+    let mut mixed = data[..333 * dim].to_vec();
+    mixed.iter_mut().step_by(3 * dim).for_each(|v| *v += 0.25);
+    let mixed = Rows::new(&mixed, dim).unwrap();
+    let exact = Search::new(5).exact(true);
+    for round in 0..2 {
+        for queries in [rows.slice(0..333), mixed] {
+            let batch = index.search_batch(queries, &Search::new(5)).unwrap();
+            let truth = index.search_batch(queries, &exact).unwrap();
+            let mut found = 0;
+            for ((query, answer), truth) in queries.iter().zip(&batch).zip(&truth) {
+                assert_eq!(index.search(query, &Search::new(5)).unwrap(), *answer);
+                found += answer
+                    .hits
+                    .iter()
+                    .filter(|h| truth.hits.contains(h))
+                    .count();
+            }
+            assert!(found >= 333 * 5 * 9 / 10, "{found} in round {round}");
+        }
+        index.add(mixed.slice(0..1), &[10_000 + round]).unwrap();
+        assert_eq!(index.stored_as(), "f32");
+    }
+}
+
+/// Tight clusters far from each other: neighbours are closer together than codes can tell, and estimates say little. The
+/// calibration finds that out, and a search does what was measured.
+#[test]
+fn clusters_finer_than_codes_keep_their_recall() {
+    const DIM: usize = 12;
+    let mut rng = random_stream(5, 8);
+    let mut draw = |most: f64| (uniform_unit(&mut rng) * most) as f32;
+    let centres: Vec<f32> = (0..40 * DIM).map(|_| draw(247.0).round()).collect();
+    let mut points = |n: usize, unit: f32| -> Vec<f32> {
+        let at = |i: usize| centres[i / DIM % 40 * DIM + i % DIM];
+        let near = |v: f32| (v / unit).round() * unit;
+        (0..n * DIM).map(|i| at(i) + near(draw(8.0))).collect()
+    };
+    // Bytes, and floats.
+    for unit in [1.0, 0.01] {
+        let (data, asked) = (points(4000, unit), points(300, unit));
+        let rows = Rows::new(&data, DIM).unwrap();
+        let index = Index::builder().seed(3).build(rows).unwrap();
+        for target in [0.8, 0.93, 0.95, 0.99] {
+            let mut found = 0;
+            for query in Rows::new(&asked, DIM).unwrap().iter() {
+                let answer = index.search(query, &Search::new(10).recall(target));
+                let truth = index.search(query, &Search::new(10).exact(true)).unwrap();
+                let near = |hit: &&garlic_ann::Hit| hit.distance <= truth.hits[9].distance;
+                found += answer.unwrap().hits.iter().filter(near).count();
+            }
+            let recall = found as f64 / 3000.0;
+            assert!(
+                recall >= target - 0.03,
+                "unit {unit}: {recall} for {target}"
+            );
+        }
+    }
+}
+
 #[test]
 fn same_seed_same_bytes_for_any_number_of_threads() {
     let data = sheet(3000, 20, 4);

@@ -327,12 +327,31 @@ fn cells_that_were_found_elsewhere_are_taken() {
     };
     let first = build("labels.txt", "first.garlic").expect(0).json();
     assert_eq!(first[0]["cells"], 4);
-    // The cells of an index: every point joins the one that a search would visit first.
+    // The cells of an index: every point joins the one that a search would visit first, and these lie apart.
     let again = build("first.garlic", "again.garlic").expect(0).json();
     assert_eq!(again[0]["cells"], 4);
+    let bytes = |name: &str| std::fs::read(lab.path(name)).unwrap();
+    assert!(bytes("first.garlic") == bytes("again.garlic"));
+    lab.build(&[]).expect(0);
+    let paper = build("points.garlic", "of-paper.garlic").expect(0).json();
+    assert!(paper[0]["cells"].as_u64().unwrap() > 1);
+    lab.run(&["convert", "first.garlic", "live", "--live", "--quiet"])
+        .expect(0);
+    build("live", "of-live.garlic").expect(0);
+    assert!(bytes("first.garlic") == bytes("of-live.garlic"));
+    let words = [
+        "build",
+        "points.npy",
+        "-o",
+        "no.garlic",
+        "--preset",
+        "paper",
+    ];
+    lab.run(&[&words[..], &["--partition", "labels.txt"]].concat())
+        .expect_error(2, &["--partition", "preset default"]);
 
     lab.write("few.txt", "1\n2\n");
-    build("few.txt", "no.garlic").expect_error(3, &["few.txt", "300 vectors"]);
+    build("few.txt", "no.garlic").expect_error(3, &["few.txt", "cells of 2 vectors", "300"]);
     lab.write("large.txt", &"4294967296\n".repeat(POINTS));
     build("large.txt", "no.garlic").expect_error(3, &["large.txt", "4294967296", "2^32"]);
 }

@@ -15,7 +15,7 @@ use super::{Body, Index, Ledger, Progress, Stage, tempered};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::cell;
-use crate::config::{Config, Model, Preset, Store};
+use crate::config::{Config, MAX_CELLS, Model, Preset, Store};
 use crate::error::{Error, Result};
 use crate::metric::{Embedding, Metric};
 use crate::model;
@@ -117,7 +117,8 @@ impl<'a> Builder<'a> {
     /// codes are fitted to them, and nothing is learned (`cells` and `rounds` are not used). Points that are held out for
     /// the calibration join these cells as points do that are added later.
     ///
-    /// For the default preset; the published method is about how its cells are found.
+    /// When points are added later, a cell of more than 1.4 times the mean number of points is split like any other. For the
+    /// default preset; the published method is about how its cells are found.
     pub fn partition(mut self, cells: impl Into<Vec<u32>>) -> Self {
         self.partition = Some(cells.into());
         self
@@ -160,6 +161,9 @@ impl<'a> Builder<'a> {
             check_ids(ids)?;
         }
         if let Some(partition) = &self.partition {
+            let mut numbers = partition.clone();
+            numbers.sort_unstable();
+            numbers.dedup();
             let message = if self.config.model == Model::Gaussians {
                 "the published method finds its own cells; use the default preset".to_owned()
             } else if partition.len() != vectors.len() {
@@ -168,6 +172,8 @@ impl<'a> Builder<'a> {
                     partition.len(),
                     vectors.len()
                 )
+            } else if numbers.len() > MAX_CELLS {
+                format!("has {} cells; at most {MAX_CELLS} can be", numbers.len())
             } else {
                 String::new()
             };
@@ -344,7 +350,7 @@ impl<'a> Builder<'a> {
         let ids = self.ids_of(order);
         let mut kept = config.clone();
         if self.partition.is_some() {
-            // As many as somebody wanted: points that come later do not make it more.
+            // As many as somebody wanted: what splits and drift compare with.
             kept.cells = cells;
         }
         let mut index = Index::new(kept, embedding, space, body, stored, ids, ledger);

@@ -77,25 +77,22 @@ impl Calibration {
             };
         };
         let settings = || self.settings.iter().filter(|s| s.k == near);
+        // More than any setting reached: this should do for a quarter of the misses of the best of them, and is all there
+        // is for more.
+        let beyond = settings().next_back().map(|s| Setting {
+            recall: 1.0 - (1.0 - s.recall) / 4.0,
+            probes: s.probes.saturating_mul(2),
+            rerank: s.rerank.saturating_mul(4),
+            slack: s.slack * 1.25,
+            trust: f32::MAX,
+            ..*s
+        });
         let below = settings().rfind(|s| s.recall < recall);
-        let enough = settings()
-            .find(|s| s.recall >= recall)
-            .map(|above| match below {
-                Some(below) => between(below, above, recall),
-                None => *above,
-            });
-        // More than any setting reached: well beyond the best of them.
-        let beyond = || {
-            settings().next_back().map(|s| Setting {
-                probes: s.probes.saturating_mul(2),
-                rerank: s.rerank.saturating_mul(4),
-                slack: s.slack * 1.25,
-                trust: f32::MAX,
-                ..*s
-            })
-        };
-        let Some(found) = enough.or_else(beyond) else {
-            return Plan::everything(k);
+        let above = settings().find(|s| s.recall >= recall).or(beyond.as_ref());
+        let found = match (below, above) {
+            (Some(below), Some(above)) => between(below, above, recall.min(above.recall)),
+            (None, Some(above)) => *above,
+            _ => return Plan::everything(k),
         };
         // More neighbours than were measured lie farther out: everything grows with them.
         let more = (k as f64 / near as f64).max(1.0);
@@ -118,8 +115,11 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     let share = (scale(recall) - scale(below.recall)) / (scale(above.recall) - scale(below.recall));
     let number = |low: f64, high: f64| low * (high / low).powf(share);
     let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
-    // "Trust nothing" is written as a huge number, which must not pull.
-    let trust = |s: &Setting| f64::from(s.trust.min(MOST_TRUST));
+    // "Trust nothing" is written as a huge number, which is to be reached, but only at the end.
+    let trust = match above.trust >= NO_TRUST {
+        true => (f64::from(below.trust) / (1.0 - share).max(1e-9)) as f32,
+        false => number(f64::from(below.trust), f64::from(above.trust)) as f32,
+    };
     Setting {
         recall,
         measured: number(below.measured, above.measured),
@@ -127,13 +127,13 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
         bins: number(below.bins, above.bins).min(1.0),
         rerank: count(below.rerank, above.rerank),
         slack: number(f64::from(below.slack), f64::from(above.slack)) as f32,
-        trust: number(trust(below), trust(above)) as f32,
+        trust,
         ..*above
     }
 }
 
-/// Trust counts as at most this much between two settings.
-const MOST_TRUST: f32 = 3.0;
+/// Trust from which on nothing is left out.
+const NO_TRUST: f32 = 1e6;
 
 #[cfg(test)]
 mod tests {
@@ -169,6 +169,10 @@ mod tests {
     fn a_target_that_was_measured_is_taken_as_it_is() {
         let plan = table().plan(10, 0.9, 50);
         assert_eq!((plan.probes, plan.rerank, plan.slack), (4, 40, 1.9));
+        assert!(
+            table().plan(10, 0.99, 50).trust > NO_TRUST,
+            "and not with less"
+        );
         assert_eq!(
             table().plan(3, 0.5, 50).probes,
             2,
@@ -207,7 +211,15 @@ mod tests {
     fn beyond_the_table_everything_grows() {
         let best = table().plan(10, 0.99, 50);
         let beyond = table().plan(10, 0.999, 50);
-        assert!(beyond.probes > best.probes && beyond.rerank > best.rerank);
+        assert_eq!(
+            (beyond.probes, beyond.rerank),
+            (2 * best.probes, 4 * best.rerank)
+        );
+        let little = table().plan(10, raised(0.99, 5001, 5000), 50);
+        assert!(
+            little.probes <= best.probes + 1 && little.rerank <= best.rerank + 1,
+            "{little:?}"
+        );
         let more = table().plan(1000, 0.9, 50);
         assert!(
             more.probes >= 80 && more.rerank >= 3000,

@@ -38,12 +38,15 @@ struct Derived {
     bin_cell: OnceLock<Buffer<u32>>,
     /// Centres of all bins, `rank` values each.
     centres: OnceLock<Buffer<f32>>,
-    coarse: OnceLock<Coarse>,
+    coarse: OnceLock<Option<Coarse>>,
 }
 
+/// Share of the mean squared distance of a point from its cell by which the rough rotation may be wrong about a query's.
+const ROUGH: f64 = 0.01;
+
 /// The rotation in whole numbers of 8 bits, for queries of bytes: a quarter of the memory to read and far more products at
-/// a time. It moves a query a little, and all that is estimated with it; codes are coarser by far, and exact distances,
-/// bounds and what points are built from have nothing to do with it.
+/// a time. It moves a query a little, and all that is estimated with it; where that is not little beside the size of
+/// the cells, there is none. Exact distances, bounds and what points are built from have nothing to do with it.
 #[derive(Debug)]
 pub(crate) struct Coarse {
     rows: Buffer<i8>,
@@ -75,6 +78,12 @@ impl Coarse {
             rows: coded.into(),
             steps,
         }
+    }
+
+    /// Root of the mean squared step.
+    fn mean_step(&self) -> f64 {
+        let squares = self.steps.iter().map(|s| f64::from(*s) * f64::from(*s));
+        (squares.sum::<f64>() / self.steps.len().max(1) as f64).sqrt()
     }
 
     /// Rotates vectors of `dim` bytes, one after the other, into `out`.
@@ -158,21 +167,42 @@ impl TemperedBody {
         })
     }
 
-    /// The rotation for queries of bytes; none where vectors are too long for it. `mean` is that of the space.
+    /// The rotation for queries of bytes; none where it would be too rough. `mean` is that of the space, `radius` the mean
+    /// squared distance of points from the means of their cells.
     #[inline]
-    pub(crate) fn coarse(&self, mean: &[f32]) -> Option<&Coarse> {
-        if mean.is_empty() || mean.len() > garlic_simd::MAX_U8_LENGTH {
-            return None;
-        }
-        let made = || Coarse::new(&self.rotation, mean);
-        Some(self.derived.coarse.get_or_init(made))
+    pub(crate) fn coarse(&self, mean: &[f32], radius: f64) -> Option<&Coarse> {
+        let made = || {
+            if mean.is_empty() || mean.len() > garlic_simd::MAX_U8_LENGTH {
+                return None;
+            }
+            let coarse = Coarse::new(&self.rotation, mean);
+            // Each row is wrong by the step of its codes over the root of 12, times the length of the vector; what that
+            // makes of the squared length is twice the vector's length as much.
+            let noise = 2.0 * coarse.mean_step() / 12f64.sqrt() * (self.spread() + radius);
+            (noise <= ROUGH * radius).then_some(coarse)
+        };
+        self.derived.coarse.get_or_init(made).as_ref()
+    }
+
+    /// Mean squared distance of the cells of points from the mean of the space.
+    fn spread(&self) -> f64 {
+        let cells = (0..self.model.len()).map(|cell| {
+            let mean = &self.model.means[cell * self.model.dim()..][..self.model.dim()];
+            let count = self.cell_len(cell) as f64;
+            (count, count * f64::from(garlic_simd::dot(mean, mean)))
+        });
+        let (count, sum) = cells.fold((0.0, 0.0), |(n, s), (count, square)| {
+            (n + count, s + square)
+        });
+        sum / f64::max(count, 1.0)
     }
 
     /// Bytes of what has been derived so far.
     pub(super) fn derived_bytes(&self) -> u64 {
         let cells = self.derived.bin_cell.get().map_or(0, |v| size_of_val(&**v));
         let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
-        let coarse = self.derived.coarse.get().map_or(0, |v| v.rows.len());
+        let coarse = self.derived.coarse.get().and_then(Option::as_ref);
+        let coarse = coarse.map_or(0, |coarse| coarse.rows.len());
         (cells + centres + coarse) as u64
     }
 

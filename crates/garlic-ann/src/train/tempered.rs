@@ -198,13 +198,14 @@ fn rank(
     points: usize,
     cancel: &Cancel,
 ) -> Result<usize> {
-    let rank = match (config.axes, code_bits(config, points)) {
-        (0, CodeBits::Eight) => default_rank(rows, members, config.seed, cancel)?,
-        (0, CodeBits::Four) => {
-            let rank = default_rank(rows, members, config.seed, cancel)?;
-            (rank * 5 / 4).next_multiple_of(8)
-        }
-        (given, _) => given,
+    if config.axes > 0 {
+        return Ok(config.axes.min(rows.dim()));
+    }
+    let rank = default_rank(rows, members, config.seed, cancel)?;
+    let has_fewer_bits = config.code_bits == 0 && code_bits(config, points) == CodeBits::Four;
+    let rank = match has_fewer_bits {
+        true => (rank * 5 / 4).next_multiple_of(8),
+        false => rank,
     };
     Ok(rank.min(rows.dim()))
 }

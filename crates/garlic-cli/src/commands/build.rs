@@ -108,26 +108,66 @@ fn setting(text: &str) -> Result<(String, String), String> {
 /// The cell of each vector: as a file says, or the best one of another index.
 fn partition(
     path: &Path,
-    data: &Vectors,
-    data_path: &Path,
+    vectors: &Vectors,
     rows: Rows<'_>,
+    threads: usize,
+    watch: &Watch,
 ) -> anyhow::Result<Vec<u32>> {
-    if garlic_ann::store::is_index_file(path) {
-        let index = Index::open(path).with_context(|| path.display().to_string())?;
-        let cell = |row: &[f32]| index.route(row, 1).map(|cells| cells[0]);
-        let cells: Result<_, _> = rows.iter().map(cell).collect();
-        return cells.with_context(|| path.display().to_string());
+    let named = |problem: String| Fault::input(format!("{}: {problem}", path.display()));
+    if place::is_directory(path) || garlic_ann::store::is_index_file(path) {
+        let index = place::open(path).with_context(|| path.display().to_string())?;
+        if index.metric() == Metric::InnerProduct {
+            return Err(named(
+                "routes queries, not vectors, by inner products; give a file of numbers".into(),
+            ));
+        }
+        let share = rows.len().div_ceil(threads).max(1);
+        let starts = (0..rows.len()).step_by(share);
+        let parts = std::thread::scope(|scope| {
+            let tasks: Vec<_> = starts
+                .map(|from| rows.slice(from..rows.len().min(from + share)))
+                .map(|rows| {
+                    scope.spawn({
+                        let index = &index;
+                        move || best_cells(index, rows, watch)
+                    })
+                })
+                .collect();
+            let joined = tasks.into_iter().map(|task| task.join());
+            joined.collect::<Result<Vec<_>, _>>()
+        });
+        let parts = parts.map_err(|_| named("a worker thread failed".into()))?;
+        let parts: anyhow::Result<Vec<Vec<u32>>> = parts.into_iter().collect();
+        return parts
+            .map(|parts| parts.concat())
+            .with_context(|| path.display().to_string());
+    }
+    let numbers = ids::read(path)?;
+    if numbers.len() != vectors.rows() {
+        return Err(named(format!(
+            "names the cells of {} vectors, but there are {}; give one number for each",
+            numbers.len(),
+            vectors.rows()
+        )));
     }
     let cell = |number: u64| {
-        u32::try_from(number).map_err(|_| {
-            let path = path.display();
-            Fault::input(format!(
-                "{path}: {number} is no cell; they are numbered below 2^32"
-            ))
-        })
+        u32::try_from(number)
+            .map_err(|_| named(format!("{number} is no cell; they are numbered below 2^32")))
     };
-    let numbers = ids::read_for(path, data, data_path)?;
     numbers.into_iter().map(cell).collect()
+}
+
+/// The best cell of each vector.
+fn best_cells(index: &Index, rows: Rows<'_>, watch: &Watch) -> anyhow::Result<Vec<u32>> {
+    let mut cells = Vec::with_capacity(rows.len());
+    for (number, row) in rows.iter().enumerate() {
+        if number % 1000 == 0 {
+            watch.check()?;
+        }
+        let best = index.route(row, 1)?.first().copied();
+        cells.push(best.context("the index has no points")?);
+    }
+    Ok(cells)
 }
 
 /// Builds and saves.
@@ -188,7 +228,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         builder = builder.ids(ids);
     }
     if let Some(path) = &args.partition {
-        builder = builder.partition(partition(path, &data, &data_path, rows)?);
+        builder = builder.partition(partition(path, &data, rows, threads, &watch)?);
     }
     let built = builder.build_reported(rows);
     reporter.finish();
@@ -255,6 +295,7 @@ fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config
             Some(("--train-fraction", Preset::Paper))
         }
         Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
+        Preset::Paper if args.partition.is_some() => Some(("--partition", Preset::Default)),
         _ => None,
     };
     match foreign {

@@ -140,11 +140,7 @@ impl<'a> View<'a> {
     /// The cheapest way to search `k` neighbours with this recall, as far as it has been measured.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
         let calibration = &self.body.calibration;
-        let then = match calibration.points {
-            0 => self.index.ledger.built as usize,
-            points => points,
-        };
-        let target = raised(recall, self.index.len(), then);
+        let target = raised(recall, self.index.len(), calibration.points);
         calibration.plan(k, target, self.cells())
     }
 

@@ -29,13 +29,17 @@ impl View<'_> {
             self.index.vectors.prepare(queries.data(), &mut bytes),
             Prepared::Bytes(_)
         );
-        let (coarse, mut outside) = (self.body.coarse(mean), Vec::with_capacity(count));
+        let coarse = match self.index.vectors.element() {
+            StoredType::U8 => self.body.coarse(mean, self.index.ledger.radius),
+            _ => None,
+        };
+        let mut outside = Vec::with_capacity(count);
         if let (true, Some(coarse)) = (is_bytes, coarse) {
             coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rotated);
             for (query, rotated) in queries.iter().zip(rotated.chunks_exact(wide)) {
                 outside.push(beyond(garlic_simd::l2_squared(query, mean), rotated));
             }
-        } else if matches!(self.index.vectors.element(), StoredType::U8) {
+        } else if coarse.is_some() {
             // Bytes and others: each as it would be alone.
             bytes.clear();
             let mut scratch = TemperedScratch::default();

@@ -2,7 +2,7 @@
 
 use garlic_simd::{CodeQuery, Estimate};
 
-use super::{AHEAD, Plan, TemperedScratch, Work, shrink};
+use super::{AHEAD, Plan, TemperedScratch, Work, reach, shrink};
 use crate::cell::learned::{BIN_BITS, zero_code};
 use crate::index::{BinView, View};
 
@@ -135,7 +135,7 @@ impl View<'_> {
         };
         let mut ahead: [(BinView<'_>, Option<BinView<'_>>); AHEAD] = std::array::from_fn(look_up);
         for (i, bin) in bins.iter().enumerate() {
-            if bin.estimate > limit * slack {
+            if bin.estimate > reach(limit, slack) {
                 break;
             }
             let (bin, joined) = std::mem::replace(&mut ahead[i % AHEAD], look_up(i + AHEAD));
@@ -218,7 +218,7 @@ impl View<'_> {
             if scratch.found.len() > keep {
                 limit = shrink(&mut scratch.found, keep);
             }
-            let reach = limit * plan.slack;
+            let reach = reach(limit, plan.slack);
             scratch.bins.clear();
             scratch
                 .bins

@@ -49,6 +49,12 @@ pub(crate) struct TemperedScratch {
     sums: Vec<i32>,
 }
 
+/// The estimate up to which bins count when that of the worst candidate is `limit`. Where neighbours are closer together
+/// than codes can tell, estimates may be below zero.
+fn reach(limit: f32, slack: f32) -> f32 {
+    limit.max(limit * slack)
+}
+
 /// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
 fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
     list.select_nth_unstable_by_key(keep - 1, Estimate::key);

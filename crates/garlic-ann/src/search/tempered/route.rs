@@ -44,7 +44,7 @@ impl View<'_> {
         let space = &self.index.space;
         let is_bytes = matches!(self.index.vectors.prepare(query, bytes), Prepared::Bytes(_));
         let coarse = match is_bytes {
-            true => self.body.coarse(&space.mean),
+            true => self.body.coarse(&space.mean, self.index.ledger.radius),
             false => None,
         };
         let Some(coarse) = coarse else {
