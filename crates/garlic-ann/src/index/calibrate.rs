@@ -420,7 +420,7 @@ fn price(index: &Index, body: &TemperedBody, work: &Work) -> f64 {
 }
 
 /// Bytes of codes that a cache of today holds.
-const CACHED: usize = 16 << 20;
+pub(crate) const CACHED: usize = 16 << 20;
 
 /// The held-out points with the distances of their true neighbours, by brute force.
 fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {

@@ -13,6 +13,7 @@ mod workers;
 
 pub use build::{BuildReport, Builder, Seconds};
 pub(crate) use build::{LARGEST_VALUE, thread_pool};
+pub(crate) use calibrate::CACHED;
 pub use calibration::{Calibration, Setting};
 pub use memory::Memory;
 pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, View};

@@ -15,8 +15,6 @@ use crate::index::{Index, View, thread_pool};
 
 /// Neighbours whose setting tells how far estimates can be trusted.
 const LIKE_K: usize = 10;
-/// Share of the points in bins that cannot be skipped above which all vectors are read in order.
-const MOST: f64 = 0.6;
 
 /// Squared distance inside the index, identifier and position of a point.
 type Found = (f32, u64, u32);
@@ -204,7 +202,13 @@ impl View<'_> {
             None => {
                 self.worth_bounding(self.counted())
                     && squared.is_finite()
-                    && self.within(query, squared, MOST, scratch, work)
+                    && self.within(
+                        query,
+                        squared,
+                        self.affordable(self.counted()),
+                        scratch,
+                        work,
+                    )
             }
         };
         let TemperedScratch {
@@ -252,7 +256,7 @@ impl View<'_> {
         // Infinite when there are fewer neighbours than were asked for, and no number when all distances are 0.
         let beyond = (farthest / best.worst()).max(1.0);
         let limit = (squared.max(best.worst()) * beyond).max(farthest).next_up();
-        let outside = self.rotate(query, scratch);
+        let outside = self.rotate_roughly(query, scratch);
         self.nearest_cells(self.cells(), scratch);
         let cells = scratch.cells.len();
         self.start(scratch);

@@ -7,20 +7,32 @@
 //! twice the product of the two distances from the frame, and by what coding and rounding add, which the bin
 //! knows. Where little can be skipped, all vectors are read in order instead.
 
-use garlic_simd::CodeQuery;
+use garlic_simd::{CODE_LANES, CodeQuery};
 
 use super::bins::probe;
 use super::{AHEAD, Best, TemperedScratch, Work};
 use crate::cell::learned::{ROUNDING, zero_code};
-use crate::index::{Index, View};
+use crate::index::{CACHED, Index, View};
 use crate::search::filter::{Allowed, Gathered};
 
-/// Points in bins that cannot be skipped, as a share of all, above which everything is read in order.
+/// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
+/// the vectors: more the longer they are beside codes, within these limits.
+const LEAST: f64 = 0.25;
 const MOST: f64 = 0.6;
+const MOST_CODES: f64 = 0.05;
 /// Brute force must cost this many times the bounds themselves, else they are not worth computing.
 const WORTH: usize = 16;
 /// Recall of the search that gives the first upper bound.
 const FIRST_RECALL: f64 = 0.9;
+
+/// What bounds may leave before everything is read in order instead.
+#[derive(Clone, Copy)]
+pub(in crate::search) struct Most {
+    /// Points in bins that cannot be skipped.
+    points: usize,
+    /// Points whose codes do not tell them from neighbours.
+    found: usize,
+}
 
 /// Whether a point at this squared distance may be among the best so far: equal ones are told apart by their
 /// identifiers, and one that is no number, of a damaged file, counts as infinitely far.
@@ -112,10 +124,30 @@ impl View<'_> {
             return self.brute_force(query, k, best);
         }
         let mut work = Work::default();
-        if !self.prove(query, k, MOST, scratch, best, &mut work) {
+        let most = self.affordable(points);
+        if !self.prove(query, k, most, scratch, best, &mut work) {
             work += self.brute_force(query, k, best);
         }
         work
+    }
+
+    /// What may be left of this many points so that reading all of them in order would cost more.
+    pub(in crate::search) fn affordable(&self, points: usize) -> Most {
+        let vector = self.index.vectors.row_bytes(self.index.space.dim()) as f64;
+        let code = self.body.learned.block_bytes() as f64 / CODE_LANES as f64;
+        let of = |share: f64| (points as f64 * share) as usize;
+        if points as f64 * vector < CACHED as f64 {
+            return Most {
+                points: of(MOST),
+                found: of(MOST),
+            };
+        }
+        // One vector here and there takes as long as these many in order.
+        let jump = (70.0 + 0.012 * vector) / (3.0 + 0.05 * vector);
+        Most {
+            points: of((MOST_CODES * vector / code).clamp(LEAST, MOST)),
+            found: of(MOST.min(1.0 / jump)),
+        }
     }
 
     /// Whether distances of this many points cost far more than bounding all bins does.
@@ -126,12 +158,12 @@ impl View<'_> {
         points * dim >= WORTH * bounding
     }
 
-    /// The true neighbours by bounds; false when the share of the points that they leave exceeds `most`.
+    /// The true neighbours by bounds; false when they leave more than `most`.
     fn prove(
         &self,
         query: &[f32],
         k: usize,
-        most: f64,
+        most: Most,
         scratch: &mut TemperedScratch,
         best: &mut Best,
         work: &mut Work,
@@ -160,12 +192,12 @@ impl View<'_> {
     }
 
     /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
-    /// when the bins that may have such points hold more than the share `most` of all.
+    /// when they, or those in bins that may have them, are more than `most`.
     pub(in crate::search) fn within(
         &self,
         query: &[f32],
         radius: f32,
-        most: f64,
+        most: Most,
         scratch: &mut TemperedScratch,
         work: &mut Work,
     ) -> bool {
@@ -218,15 +250,19 @@ impl View<'_> {
             bins += distances.len();
             views.push(view);
             coordinates.extend_from_slice(&scratch.y);
+            // The nearest cells come first, so that this shows early.
+            if points > most.points {
+                break;
+            }
         }
         work.cells_scored += self.cells() as u64;
         work.routing_madds += (self.cells() * wide) as u64;
-        work.cells_projected += cells as u64;
-        work.projection_madds += (cells * rank * wide) as u64;
+        work.cells_projected += views.len() as u64;
+        work.projection_madds += (views.len() * rank * wide) as u64;
         work.bins_ordered += bins as u64;
         work.ordering_madds += (bins * rank) as u64;
         work.rotation_madds += (self.index.space.dim() * (wide + 1)) as u64;
-        if points as f64 > most * self.counted() as f64 {
+        if points > most.points {
             return false;
         }
 
@@ -275,6 +311,10 @@ impl View<'_> {
             let found = &mut scratch.found;
             bin.scan(learned.bits, &code_query, limit, found);
             work.codes += bin.len as u64;
+            if found.len() > most.found {
+                work.code_madds = work.codes * rank as u64;
+                return false;
+            }
         }
         work.code_madds = work.codes * rank as u64;
         if !self.admits_all() {
@@ -319,6 +359,12 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
+    /// Bounds are gone through with, whatever they leave.
+    const ALL: Most = Most {
+        points: usize::MAX,
+        found: usize::MAX,
+    };
+
     /// Every bin and code that is skipped is skipped by a bound: brute force never takes over here.
     #[test]
     fn what_is_skipped_is_no_neighbour() {
@@ -349,7 +395,7 @@ mod tests {
                     view.brute_force(&query, k, &mut best);
                     let expected = best.hits();
                     let mut work = Work::default();
-                    let proved = view.prove(&query, k, 1.0, &mut scratch, &mut best, &mut work);
+                    let proved = view.prove(&query, k, ALL, &mut scratch, &mut best, &mut work);
                     assert!(proved);
                     assert_eq!(best.hits(), expected, "seed {seed} case {case} k {k}");
                     codes += work.codes;
@@ -375,7 +421,7 @@ mod tests {
                 view.brute_force(query, k, &mut best);
                 let expected = best.hits();
                 let mut work = Work::default();
-                let proved = view.prove(query, k, 1.0, &mut scratch, &mut best, &mut work);
+                let proved = view.prove(query, k, ALL, &mut scratch, &mut best, &mut work);
                 assert!(proved, "{what}: bounds lose a neighbour of query {case}");
                 assert_eq!(best.hits(), expected, "{what}: query {case}, k {k}");
                 codes += work.codes;

@@ -39,7 +39,11 @@ impl View<'_> {
     }
 
     /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
-    pub(super) fn rotate_roughly(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
+    pub(in crate::search) fn rotate_roughly(
+        &self,
+        query: &[f32],
+        scratch: &mut TemperedScratch,
+    ) -> f32 {
         let TemperedScratch { bytes, sums, .. } = scratch;
         let space = &self.index.space;
         let is_bytes = matches!(self.index.vectors.prepare(query, bytes), Prepared::Bytes(_));
