@@ -4,9 +4,10 @@
     bench/ablation.py DATA --cells K [--seeds 1,2,3] [--paper INDEX] [--queries N]
 
 DATA is a data set's name or file, as for `garlic build`; `--paper` adds an index of the published method: whole
-cells, its own hyperspherical bins, and learned bins and codes in its cells, each point in its best one. Needs target/release/garlic (`cargo build --release`), nothing else. Candidates,
-distance equivalents and queries a second are interpolated at recall targets on the front of each sweep; recall is
-1-recall@1 and 10-recall@10. Without codes every point that is met counts as a candidate.
+cells, its own hyperspherical bins, and learned bins and codes in its cells, each point in its best one. Needs
+target/release/garlic (`cargo build --release`), nothing else. Candidates, distance equivalents and queries a second are
+interpolated at recall targets on the front of each sweep; recall is 1-recall@1 and 10-recall@10. Without codes every point
+that is met counts as a candidate.
 """
 
 import argparse

@@ -15,7 +15,7 @@ use super::{Body, Index, Ledger, Progress, Stage, tempered};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::cell;
-use crate::config::{Config, MAX_CELLS, Model, Preset, Store};
+use crate::config::{Config, Model, Preset, Store};
 use crate::error::{Error, Result};
 use crate::metric::{Embedding, Metric};
 use crate::model;
@@ -160,30 +160,7 @@ impl<'a> Builder<'a> {
             }
             check_ids(ids)?;
         }
-        if let Some(partition) = &self.partition {
-            let mut numbers = partition.clone();
-            numbers.sort_unstable();
-            numbers.dedup();
-            let message = if self.config.model == Model::Gaussians {
-                "the published method finds its own cells; use the default preset".to_owned()
-            } else if partition.len() != vectors.len() {
-                format!(
-                    "names the cells of {} points, but there are {} vectors; name one for each",
-                    partition.len(),
-                    vectors.len()
-                )
-            } else if numbers.len() > MAX_CELLS {
-                format!("has {} cells; at most {MAX_CELLS} can be", numbers.len())
-            } else {
-                String::new()
-            };
-            if !message.is_empty() {
-                return Err(Error::Config {
-                    key: "partition".into(),
-                    message,
-                });
-            }
-        }
+        self.check_partition(vectors.len())?;
         let threads = match self.threads {
             Some(0) => {
                 return Err(Error::Config {
@@ -196,6 +173,22 @@ impl<'a> Builder<'a> {
         };
         let pool = thread_pool(threads)?;
         pool.install(|| self.run(vectors))
+    }
+
+    /// Fails for cells that are not those of `points` points, or of the published method.
+    fn check_partition(&self, points: usize) -> Result<()> {
+        let message = match &self.partition {
+            Some(_) if self.config.model == Model::Gaussians => {
+                "the published method finds its own cells; use the default preset".to_owned()
+            }
+            Some(cells) if cells.len() != points => format!(
+                "names the cells of {} points, but there are {points} vectors; name one for each",
+                cells.len()
+            ),
+            _ => return Ok(()),
+        };
+        let key = "partition".into();
+        Err(Error::Config { key, message })
     }
 
     fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {

@@ -319,9 +319,9 @@ impl Index {
     /// Lays the index out anew and measures again what recall targets take.
     ///
     /// A build measures this on points that it held out. As points are added, neighbours come closer while codes
-    /// stay as coarse as they are; until this is called, a search makes up for it by aiming higher. The queries are points that have been
-    /// added and to which no cell has been fitted, if there are enough of them, else any. An index of fewer than
-    /// ten points is left as it is.
+    /// stay as coarse as they are; until this is called, a search makes up for it by aiming higher. The queries are
+    /// points that have been added and to which no cell has been fitted, if there are enough of them, else any. An
+    /// index of fewer than ten points is left as it is.
     ///
     /// # Errors
     /// An index built by the published method is not calibrated; a damaged file; no worker threads.

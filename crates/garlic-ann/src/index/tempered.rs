@@ -395,3 +395,50 @@ pub(crate) fn build(
         order,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Index;
+
+    /// Whole numbers from 0 to 255.
+    fn bytes(n: usize, dim: usize) -> Vec<u8> {
+        let byte = |i: usize| (i * 7919 % 251 + i / dim % 5) as u8;
+        (0..n * dim).map(byte).collect()
+    }
+
+    #[test]
+    fn queries_of_bytes_are_rotated_nearly_as_floats_are() {
+        let (n, dim) = (600, 24);
+        let bytes = bytes(n, dim);
+        let values: Vec<f32> = bytes.iter().map(|b| f32::from(*b)).collect();
+        let rows = Rows::new(&values, dim).unwrap();
+        let index = Index::builder().build(rows).unwrap();
+        let (body, mean) = (index.tempered().unwrap(), &index.space.mean);
+        let coarse = body.coarse(mean, index.ledger.radius).unwrap();
+        let wide = body.model.dim();
+        let mut rough = vec![0.0; n * wide];
+        coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
+        for (row, rough) in rows.iter().zip(rough.chunks_exact(wide)) {
+            let centred: Vec<f32> = row.iter().zip(mean).map(|(x, m)| x - m).collect();
+            let mut exact = vec![0.0; wide];
+            garlic_simd::dots(&body.rotation, &centred, &mut exact);
+            let (gap, length) = (
+                garlic_simd::l2_squared(rough, &exact),
+                garlic_simd::dot(&exact, &exact),
+            );
+            assert!(gap <= 1e-4 * length, "{gap} of {length}");
+        }
+    }
+
+    #[test]
+    fn small_cells_are_not_for_the_rough_rotation() {
+        let (n, dim) = (600, 24);
+        let values: Vec<f32> = bytes(n, dim).iter().map(|b| f32::from(*b)).collect();
+        // A calibration would search, and settle it.
+        let builder = Index::builder().set("calibration_queries", "0").unwrap();
+        let index = builder.build(Rows::new(&values, dim).unwrap()).unwrap();
+        let body = index.tempered().unwrap();
+        assert!(body.coarse(&index.space.mean, 1.0).is_none());
+    }
+}

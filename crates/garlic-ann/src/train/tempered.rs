@@ -7,8 +7,8 @@ use garlic_simd::CodeBits;
 use super::balance::balance;
 use super::streams;
 use crate::cancel::Cancel;
-use crate::config::Config;
-use crate::error::Result;
+use crate::config::{Config, MAX_CELLS};
+use crate::error::{Error, Result};
 use crate::model::{Lists, Tempered, by_label};
 
 /// Nearest cells by plain distance among which the score decides.
@@ -107,6 +107,12 @@ fn take(
         *label = numbers.partition_point(|n| n < label) as u32;
     }
     let cells = numbers.len();
+    if cells > MAX_CELLS {
+        return Err(Error::Config {
+            key: "partition".into(),
+            message: format!("has {cells} cells; at most {MAX_CELLS} can be"),
+        });
+    }
     let members = Lists::group(cells, labels.iter().copied().zip(seen.iter().copied()));
     let rank = rank(points, &members, config, points.len(), cancel)?;
     Ok(Found {
@@ -260,6 +266,23 @@ fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_cells_than_a_file_may_have_are_refused() {
+        let count = MAX_CELLS + 1;
+        let values = vec![0.0; count];
+        let given: Vec<u32> = (0..count as u32).collect();
+        let points = Rows::new(&values, 1).unwrap();
+        let taken = take(
+            points,
+            &given,
+            &given,
+            &Config::default(),
+            &Cancel::default(),
+        );
+        let error = taken.err().unwrap().to_string();
+        assert!(error.contains("1048577 cells"), "{error}");
+    }
 
     #[test]
     fn codes_of_many_points_are_small_unless_told_otherwise() {
