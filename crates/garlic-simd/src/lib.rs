@@ -28,6 +28,7 @@ mod level;
 mod prefetch;
 mod rows;
 mod scalar;
+mod select;
 mod stored;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -39,6 +40,7 @@ pub use codes::{
 pub use level::{Level, level, levels};
 pub use prefetch::prefetch;
 pub use rows::{dots, dots_bytes, dots_many, l2_squared_rows};
+pub use select::keep_smallest;
 pub use stored::{
     MAX_U8_LENGTH, f16_to_f32, f32_to_f16, l2_squared_f16, l2_squared_u8, l2_squared_u8_u8,
     widen_f16, widen_u8,

@@ -1,11 +1,8 @@
 //! Measuring what a recall target takes, on points that were held out of the training.
 //!
-//! Settings are run as a search runs them, on all held-out points. For each target, from the lowest to the
-//! highest, the search for a setting climbs: whichever parameter gains most recall for its price is raised until
-//! the target is met, and then whatever can be lowered again is. Prices are those of the work, never of the
-//! clock, so that the table is the same on every machine.
+//! For each target, from the lowest to the highest, [`Ladder`] searches for a setting. Prices are those of the work,
+//! never of the clock, so that the table is the same on every machine.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use garlic_linalg::permutation;
@@ -13,11 +10,12 @@ use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
+use super::ladder::{Ladder, Query};
 use super::tempered::calibration_queries;
 use super::{Body, Index, TemperedBody, View};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::search::{Best, Plan, TemperedScratch, Work};
+use crate::search::{Plan, Work};
 use crate::train::streams;
 
 /// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
@@ -27,20 +25,6 @@ const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
 const TARGETS: [f64; 9] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995];
 /// Vectors whose distances to all queries are computed together: they stay in a cache.
 const BLOCK: usize = 1024;
-/// Queries that one task runs.
-const CHUNK: usize = 32;
-/// Relative tolerance when distances are compared, as in every recall of this project.
-const TOLERANCE: f32 = 1e-6;
-/// How far beyond the worst candidate a bin may be estimated.
-const SLACKS: [f32; 8] = [1.0, 1.08, 1.16, 1.25, 1.35, 1.5, 1.75, 2.5];
-/// How far beyond the k-th distance a candidate may be estimated.
-const TRUSTS: [f32; 8] = [1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, f32::MAX];
-
-/// A point that was held out: its position, and the squared distance of its k-th neighbour for every k.
-struct Query {
-    position: usize,
-    radii: Vec<f32>,
-}
 
 /// The table for an index of tempered cells whose points at `held` (positions) took no part in the training;
 /// empty for any other.
@@ -71,248 +55,27 @@ pub(crate) fn calibrate(
     for (at, k) in ks.iter().enumerate() {
         let count = (queries.len() as f64 * shares[at]).ceil() as usize;
         let mut ladder = Ladder::new(index, body, &queries[..count], at, *k);
-        let mut place = [1.min(ladder.top(PROBES)), 0, 1, 1];
+        let mut place = ladder.bottom();
         for (done, target) in TARGETS.iter().enumerate() {
             step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
-            let Some(found) = ladder.reach(place, *target, cancel)? else {
+            let Some(reached) = ladder.reach(place, *target, cancel)? else {
                 break;
             };
-            let plan = ladder.plan(found);
+            let plan = reached.plan;
             table.settings.push(Setting {
                 k: *k,
                 recall: *target,
-                measured: ladder.measure(found, Share::All, cancel)?.recall,
+                measured: reached.recall,
                 probes: plan.probes,
                 bins: plan.bins,
                 rerank: plan.rerank,
                 slack: plan.slack,
                 trust: plan.trust,
             });
-            place = found;
+            place = reached.place;
         }
     }
     Ok(table)
-}
-
-/// Which parameter a place on the ladder's four scales belongs to.
-const PROBES: usize = 0;
-const RERANK: usize = 1;
-const SLACK: usize = 2;
-const TRUST: usize = 3;
-
-/// A place on the scale of every parameter.
-type Place = [usize; 4];
-
-/// The settings of one k in steps, each parameter on a scale of its own.
-struct Ladder<'a> {
-    index: &'a Index,
-    body: &'a TemperedBody,
-    queries: &'a [Query],
-    /// Place of k in the queries' radii.
-    at: usize,
-    k: usize,
-    probes: Vec<usize>,
-    reranks: Vec<usize>,
-    known: HashMap<(Place, Share), Measured>,
-}
-
-/// How many of the queries a setting is tried on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Share {
-    /// A quarter, to see which settings are worth more.
-    Some,
-    All,
-}
-
-/// What one setting did.
-#[derive(Clone, Copy)]
-struct Measured {
-    /// Mean recall less its standard error.
-    recall: f64,
-    error: f64,
-    price: f64,
-}
-
-impl<'a> Ladder<'a> {
-    fn new(
-        index: &'a Index,
-        body: &'a TemperedBody,
-        queries: &'a [Query],
-        at: usize,
-        k: usize,
-    ) -> Self {
-        let scale = |first: usize, last: usize, grow: fn(usize) -> usize| {
-            let mut scale = vec![first.min(last)];
-            while scale[scale.len() - 1] < last {
-                scale.push(grow(scale[scale.len() - 1]).min(last));
-            }
-            scale
-        };
-        Self {
-            index,
-            body,
-            queries,
-            at,
-            k,
-            probes: scale(1, index.cells(), |p| (p * 3).div_ceil(2)),
-            reranks: scale(
-                (k + k / 8).max(2),
-                (64 * k).max(300).min(index.len()),
-                |r| (r * 5).div_ceil(4),
-            ),
-            known: HashMap::new(),
-        }
-    }
-
-    fn top(&self, scale: usize) -> usize {
-        match scale {
-            PROBES => self.probes.len() - 1,
-            RERANK => self.reranks.len() - 1,
-            SLACK => SLACKS.len() - 1,
-            _ => TRUSTS.len() - 1,
-        }
-    }
-
-    fn plan(&self, place: Place) -> Plan {
-        Plan {
-            probes: self.probes[place[PROBES]],
-            rerank: self.reranks[place[RERANK]],
-            slack: SLACKS[place[SLACK]],
-            trust: TRUSTS[place[TRUST]],
-            ..Plan::everything(self.k)
-        }
-    }
-
-    /// The cheapest setting found that meets the target, starting at `place`; none when none does.
-    fn reach(&mut self, mut place: Place, target: f64, cancel: &Cancel) -> Result<Option<Place>> {
-        while self.measure(place, Share::All, cancel)?.recall < target {
-            let here = self.measure(place, Share::Some, cancel)?;
-            let mut best: Option<(f64, Place)> = None;
-            for next in self.moves(place, 1) {
-                let there = self.measure(next, Share::Some, cancel)?;
-                let gain = (there.recall - here.recall) / (there.price - here.price).max(1.0);
-                if best.is_none_or(|(most, _)| gain > most) {
-                    best = Some((gain, next));
-                }
-            }
-            match best {
-                None => return Ok(None),
-                Some((gain, next)) if gain > 0.0 => place = next,
-                // Raising one limit brings nothing while another one binds.
-                Some(_) => {
-                    for scale in [PROBES, RERANK, SLACK, TRUST] {
-                        place[scale] = (place[scale] + 1).min(self.top(scale));
-                    }
-                }
-            }
-        }
-        loop {
-            let mut cheaper: Option<(Place, f64)> = None;
-            let price = self.measure(place, Share::All, cancel)?.price;
-            let down = self.moves(place, -1);
-            let trades = down
-                .iter()
-                .flat_map(|p| self.moves(*p, 1))
-                .filter(|p| *p != place);
-            let tries: Vec<Place> = down.iter().copied().chain(trades).collect();
-            for next in tries {
-                let least = cheaper.map_or(price * 0.99, |(_, price)| price);
-                let rough = self.measure(next, Share::Some, cancel)?;
-                if rough.recall + 3.0 * rough.error < target || rough.price > least * 1.03 {
-                    continue;
-                }
-                let there = self.measure(next, Share::All, cancel)?;
-                if there.recall >= target && there.price < least {
-                    cheaper = Some((next, there.price));
-                }
-            }
-            match cheaper {
-                None => return Ok(Some(place)),
-                Some((next, _)) => place = next,
-            }
-        }
-    }
-
-    /// The places one step away in one direction.
-    fn moves(&self, place: Place, direction: isize) -> Vec<Place> {
-        [PROBES, RERANK, SLACK, TRUST]
-            .into_iter()
-            .filter_map(|scale| {
-                let mut next = place;
-                next[scale] = place[scale].checked_add_signed(direction)?;
-                (next[scale] <= self.top(scale)).then_some(next)
-            })
-            .collect()
-    }
-
-    fn measure(&mut self, place: Place, share: Share, cancel: &Cancel) -> Result<Measured> {
-        if let Some(known) = self.known.get(&(place, share)) {
-            return Ok(*known);
-        }
-        cancel.check()?;
-        let plan = self.plan(place);
-        let queries = match share {
-            Share::Some => &self.queries[..self.queries.len().div_ceil(4)],
-            Share::All => self.queries,
-        };
-        let parts: Vec<Sums> = queries
-            .par_chunks(CHUNK)
-            .map(|queries| run(self.index, self.body, queries, self.at, &plan))
-            .collect();
-        let mut sums = Sums::default();
-        for part in parts {
-            sums.found += part.found;
-            sums.squares += part.squares;
-            sums.work += part.work;
-        }
-        let (n, k) = (queries.len() as f64, self.k as f64);
-        let mean = sums.found as f64 / (n * k);
-        let variance = (sums.squares as f64 / (n * k * k) - mean * mean).max(0.0);
-        let error = (variance / n).sqrt();
-        let measured = Measured {
-            recall: mean - error,
-            error,
-            price: price(self.index, self.body, &sums.work) / n,
-        };
-        self.known.insert((place, share), measured);
-        Ok(measured)
-    }
-}
-
-/// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
-#[derive(Default)]
-struct Sums {
-    found: u64,
-    squares: u64,
-    work: Work,
-}
-
-/// Runs one plan on some queries; `at` is the place of its k in the radii.
-fn run(index: &Index, body: &TemperedBody, queries: &[Query], at: usize, plan: &Plan) -> Sums {
-    let mut sums = Sums::default();
-    // One more, for the query finds itself.
-    let wider = Plan {
-        k: plan.k + 1,
-        rerank: plan.rerank + 1,
-        ..*plan
-    };
-    let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
-    let mut vector = Vec::new();
-    for query in queries {
-        index
-            .vectors
-            .read(index.space.dim(), query.position, &mut vector);
-        index.embedding.as_query(&mut vector);
-        sums.work += View::new(index, body).search(&vector, &wider, &mut scratch, &mut best);
-        let own = index.ids[query.position];
-        let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
-        let hits = best.hits();
-        let others = hits.iter().filter(|h| h.id != own).take(plan.k);
-        let found = others.filter(|h| h.distance <= radius).count() as u64;
-        sums.found += found;
-        sums.squares += found * found;
-    }
-    sums
 }
 
 impl Index {
@@ -380,7 +143,7 @@ impl View<'_> {
 
     /// What a search costs when a share of the points counts, on the scale of [`price`].
     ///
-    /// A plan does not say how many codes will be scanned; they take about as long as what comes before them. With
+    /// A plan does not say how many codes will be scanned; they take about twice as long as what comes before them. With
     /// fewer points that count, bins are left out later: the time grows with about the root of their share.
     pub(crate) fn price_of_search(&self, plan: &Plan, share: f64) -> f64 {
         let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
@@ -398,24 +161,24 @@ impl View<'_> {
             ..Work::default()
         };
         let price = |work: &Work| price(self.index, self.body, work);
-        (2.0 * price(&before) + price(&after)) / share.sqrt()
+        (3.0 * price(&before) + price(&after)) / share.sqrt()
     }
 }
 
-/// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a
-/// million points). Only ratios matter.
-fn price(index: &Index, body: &TemperedBody, work: &Work) -> f64 {
+/// What some work costs, in nanoseconds: fitted once to the times of single queries on one core (60,000 and a million
+/// points, eight and four bits, 333 settings; it tells times to 5 to 8 % of them). Only ratios matter.
+pub(super) fn price(index: &Index, body: &TemperedBody, work: &Work) -> f64 {
     let vector = index.vectors.row_bytes(index.space.dim()) as f64;
     let code = body.learned.block_bytes() as f64 / CODE_LANES as f64;
     // Codes that no cache holds come at the speed of memory, here and there; a vector nearly always does.
     let code_byte = match body.learned.blocks.len() {
         0..CACHED => 0.035,
-        _ => 0.07,
+        _ => 0.06,
     };
-    work.projection_madds as f64 * 0.07
+    work.projection_madds as f64 * 0.01
         + work.cells_projected as f64 * 50.0
-        + work.ordering_madds as f64 * 0.15
-        + work.codes as f64 * code * code_byte
+        + work.ordering_madds as f64 * 0.14
+        + work.codes as f64 * (1.2 + code * code_byte)
         + work.candidates as f64 * (70.0 + vector * 0.012)
 }
 

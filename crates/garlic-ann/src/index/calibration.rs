@@ -80,17 +80,22 @@ impl Calibration {
         // More than any setting reached: this should do for a quarter of the misses of the best of them, and is all there
         // is for more.
         let beyond = settings().next_back().map(|s| Setting {
-            recall: 1.0 - (1.0 - s.recall) / 4.0,
+            measured: 1.0 - (1.0 - s.measured) / 4.0,
             probes: s.probes.saturating_mul(2),
             rerank: s.rerank.saturating_mul(4),
             slack: s.slack * 1.25,
             trust: f32::MAX,
             ..*s
         });
-        let below = settings().rfind(|s| s.recall < recall);
-        let above = settings().find(|s| s.recall >= recall).or(beyond.as_ref());
+        // What was measured counts: a setting that does for more than its target is more than the target takes.
+        let reached = settings().position(|s| s.measured >= recall);
+        let above = reached
+            .and_then(|at| settings().nth(at))
+            .or(beyond.as_ref());
+        let before = reached.unwrap_or(settings().count());
+        let below = before.checked_sub(1).and_then(|at| settings().nth(at));
         let found = match (below, above) {
-            (Some(below), Some(above)) => between(below, above, recall.min(above.recall)),
+            (Some(below), Some(above)) => between(below, above, recall.min(above.measured)),
             (None, Some(above)) => *above,
             _ => return Plan::everything(k),
         };
@@ -112,7 +117,8 @@ impl Calibration {
 /// halving of what is missed takes the same step.
 fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     let scale = |recall: f64| -(1.0 - recall).ln();
-    let share = (scale(recall) - scale(below.recall)) / (scale(above.recall) - scale(below.recall));
+    let (low, high) = (scale(below.measured), scale(above.measured));
+    let share = (scale(recall) - low) / (high - low);
     let number = |low: f64, high: f64| low * (high / low).powf(share);
     let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
     // "Trust nothing" is written as a huge number, which is to be reached, but only at the end.
@@ -122,7 +128,7 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     };
     Setting {
         recall,
-        measured: number(below.measured, above.measured),
+        measured: recall,
         probes: count(below.probes, above.probes),
         bins: number(below.bins, above.bins).min(1.0),
         rerank: count(below.rerank, above.rerank),
@@ -178,6 +184,22 @@ mod tests {
             2,
             "less than all: the least"
         );
+    }
+
+    #[test]
+    fn a_setting_that_does_for_more_than_its_target_is_not_taken_whole() {
+        let mut table = table();
+        table.settings[1].measured = 0.95;
+        let plan = table.plan(10, 0.9, 50);
+        assert!(
+            (2..4).contains(&plan.probes) || plan.rerank < 40,
+            "{plan:?}"
+        );
+        assert_eq!(table.plan(10, 0.95, 50).rerank, 40);
+        // Steps of a table that need no more than what comes before them.
+        table.settings[0].measured = 0.97;
+        assert_eq!(table.plan(10, 0.96, 50).rerank, 20);
+        assert!((21..=320).contains(&table.plan(10, 0.98, 50).rerank));
     }
 
     #[test]

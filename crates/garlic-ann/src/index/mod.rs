@@ -3,6 +3,7 @@
 mod build;
 mod calibrate;
 mod calibration;
+mod ladder;
 mod memory;
 pub(crate) mod overlay;
 mod progress;

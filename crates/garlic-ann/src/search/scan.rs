@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+#[cfg(test)]
 use super::params::Hit;
 
 /// The best `k` points so far, worst on top.
@@ -70,6 +71,7 @@ impl Best {
     }
 
     /// The hits so far by (distance, id), Euclidean as everything inside.
+    #[cfg(test)]
     pub(crate) fn hits(&self) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
             .heap

@@ -2,6 +2,7 @@
 
 mod codes;
 mod reduce;
+mod select;
 mod solve;
 
 pub(crate) use codes::{code_weights, scan_codes};
@@ -9,4 +10,5 @@ pub(crate) use reduce::{
     dot, dots, dots_bytes, dots_many, l2_squared, l2_squared_f16, l2_squared_rows, l2_squared_u8,
     l2_squared_u8_u8, widen_f16, widen_u8,
 };
+pub(crate) use select::keep_smallest;
 pub(crate) use solve::{prefix_norms, solve_rows};

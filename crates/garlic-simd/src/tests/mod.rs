@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 mod codes;
 mod rows;
+mod select;
 mod stored;
 
 fn values(n: usize, seed: u64) -> Vec<f32> {

@@ -1,7 +1,8 @@
 //! The scan over blocks of codes, less the sums themselves, which are the level's.
 
 /// Defines `scan_codes` for a level that has `dots::<BITS, N>(blocks, rows, weights)`: for each of `N` blocks of
-/// `rows` rows of codes, the eight sums of weight times code.
+/// `rows` rows of codes, the eight sums of weight times code; and `emit(estimates, below, first, sink)`, which writes
+/// the estimates whose bits are set in `below` and says how many.
 macro_rules! scan_codes {
     ($features:literal) => {
         /// Requires `blocks` to hold `count` blocks of the rank of the query (checked by the caller).
@@ -95,26 +96,8 @@ macro_rules! scan_codes {
             if below == 0 {
                 return 0;
             }
-            let mut values = [0.0f32; 4 * CODE_LANES];
-            for b in 0..N {
-                // SAFETY: b < N <= 4.
-                unsafe { _mm256_storeu_ps(values.as_mut_ptr().add(b * CODE_LANES), estimates[b]) };
-            }
-            let mut count = 0;
-            while below != 0 {
-                let lane = below.trailing_zeros();
-                below &= below - 1;
-                let estimate = values[lane as usize % values.len()];
-                // SAFETY: `sink` has room for one estimate per lane.
-                unsafe {
-                    sink.add(count).write(Estimate {
-                        estimate,
-                        at: first + lane,
-                    });
-                }
-                count += 1;
-            }
-            count
+            // SAFETY: `sink` has room for one estimate per lane.
+            unsafe { emit(&estimates, below, first, sink) }
         }
 
         /// Requires slices of one length (checked by the caller).

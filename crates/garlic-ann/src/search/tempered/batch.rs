@@ -128,7 +128,7 @@ impl View<'_> {
                 Some(bytes) => Prepared::Bytes(bytes),
                 None => self.index.vectors.prepare(query, &mut scratch.bytes),
             };
-            self.rerank(&query, plan, &scratch.found, best, &mut work);
+            self.rerank(&query, plan, &scratch.found, best, &mut work, |_| ());
             self.count(probes, &mut work);
             *answer = Answer {
                 hits: self.index.report(asked.row(i), best, plan.wanted),

@@ -205,12 +205,10 @@ impl View<'_> {
                 .min(budget);
             let mut later = std::mem::take(&mut scratch.later);
             later.clear();
+            let mut last = 0;
             if scratch.bins.len() > some {
-                scratch
-                    .bins
-                    .select_nth_unstable_by_key(some - 1, Estimate::key);
-                later.extend_from_slice(&scratch.bins[some..]);
-                scratch.bins.truncate(some);
+                later.extend_from_slice(&scratch.bins);
+                last = garlic_simd::keep_smallest(&mut scratch.bins, some).key();
             }
             let scanned = scratch.bins.len();
             arrange(&mut scratch.bins, &mut scratch.spare);
@@ -220,9 +218,11 @@ impl View<'_> {
             }
             let reach = reach(limit, plan.slack);
             scratch.bins.clear();
-            scratch
-                .bins
-                .extend(later.iter().filter(|b| b.estimate < reach));
+            scratch.bins.extend(
+                later
+                    .iter()
+                    .filter(|b| b.estimate < reach && b.key() > last),
+            );
             scratch.later = later;
             for number in first..cells {
                 self.view(number, outside, reach, scratch);

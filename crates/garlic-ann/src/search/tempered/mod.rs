@@ -8,6 +8,7 @@ mod rerank;
 mod route;
 
 pub(super) use exact::read_all;
+pub(crate) use rerank::Reranked;
 
 use garlic_simd::Estimate;
 
@@ -57,9 +58,7 @@ fn reach(limit: f32, slack: f32) -> f32 {
 
 /// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
 fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
-    list.select_nth_unstable_by_key(keep - 1, Estimate::key);
-    list.truncate(keep);
-    list[keep - 1].estimate
+    garlic_simd::keep_smallest(list, keep).estimate
 }
 
 impl View<'_> {
@@ -70,6 +69,18 @@ impl View<'_> {
         plan: &Plan,
         scratch: &mut TemperedScratch,
         best: &mut Best,
+    ) -> Work {
+        self.search_watched(query, plan, scratch, best, |_| ())
+    }
+
+    /// Answers one query into `best`; `watch` sees every candidate.
+    pub(crate) fn search_watched(
+        &self,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut TemperedScratch,
+        best: &mut Best,
+        watch: impl FnMut(Reranked),
     ) -> Work {
         let mut work = Work::default();
         let outside = self.rotate_roughly(query, scratch);
@@ -94,7 +105,7 @@ impl View<'_> {
             true => Prepared::Float(query),
             false => Prepared::Bytes(&scratch.bytes),
         };
-        self.rerank(&query, plan, &scratch.found, best, &mut work);
+        self.rerank(&query, plan, &scratch.found, best, &mut work, watch);
         self.count(projected, &mut work);
         work
     }

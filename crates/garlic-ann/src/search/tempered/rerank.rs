@@ -6,8 +6,17 @@ use super::{AHEAD, Best, Plan, Work};
 use crate::index::View;
 use crate::index::stored::Prepared;
 
+/// A candidate whose exact distance has been computed.
+pub(crate) struct Reranked {
+    pub(crate) at: u32,
+    pub(crate) estimate: f32,
+    pub(crate) squared: f32,
+    /// The squared distance that it had to beat.
+    pub(crate) worst: f32,
+}
+
 impl View<'_> {
-    /// Exact distances of the candidates in `found`.
+    /// Exact distances of the candidates in `found`; `watch` sees each of them.
     pub(super) fn rerank(
         &self,
         query: &Prepared<'_>,
@@ -15,6 +24,7 @@ impl View<'_> {
         found: &[Estimate],
         best: &mut Best,
         work: &mut Work,
+        mut watch: impl FnMut(Reranked),
     ) {
         best.start(plan.k);
         for f in found.iter().take(AHEAD) {
@@ -29,6 +39,12 @@ impl View<'_> {
             }
             let squared = self.distance(f.at, query);
             work.candidates += 1;
+            watch(Reranked {
+                at: f.at,
+                estimate: f.estimate,
+                squared,
+                worst: best.worst(),
+            });
             // Equal distances are told apart by their identifiers.
             if squared <= best.worst()
                 && let Some(point) = self.point(f.at)

@@ -54,4 +54,36 @@ unsafe fn dots<const BITS: usize, const N: usize>(
     sums
 }
 
+/// Requires room for one estimate per lane.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn emit<const N: usize>(
+    estimates: &[__m256; N],
+    mut below: u32,
+    first: u32,
+    sink: *mut Estimate,
+) -> usize {
+    let mut values = [[0.0f32; CODE_LANES]; N];
+    for (values, estimates) in values.iter_mut().zip(estimates) {
+        // SAFETY: as many values as the vector has.
+        unsafe { _mm256_storeu_ps(values.as_mut_ptr(), *estimates) };
+    }
+    let values = values.as_flattened();
+    let mut count = 0;
+    while below != 0 {
+        let lane = below.trailing_zeros();
+        below &= below - 1;
+        let estimate = values[lane as usize % values.len()];
+        // SAFETY: the caller's promise.
+        unsafe {
+            sink.add(count).write(Estimate {
+                estimate,
+                at: first + lane,
+            });
+        }
+        count += 1;
+    }
+    count
+}
+
 crate::x86::codes::scan_codes!("avx2,fma,f16c");

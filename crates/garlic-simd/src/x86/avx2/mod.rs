@@ -4,6 +4,7 @@ mod bytes;
 mod codes;
 mod reduce;
 mod rows;
+mod select;
 mod solve;
 mod stored;
 
@@ -11,5 +12,6 @@ pub(crate) use bytes::dots_bytes;
 pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{dot, l2_squared, l2_squared_f16, l2_squared_u8};
 pub(crate) use rows::{dots, dots_many, l2_squared_rows};
+pub(crate) use select::keep_smallest;
 pub(crate) use solve::{prefix_norms, solve_rows};
 pub(crate) use stored::{l2_squared_u8_u8, widen_f16, widen_u8};

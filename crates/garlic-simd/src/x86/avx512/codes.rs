@@ -100,4 +100,34 @@ unsafe fn dots<const BITS: usize, const N: usize>(
     dots
 }
 
+/// Requires room for one estimate per lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn emit<const N: usize>(
+    estimates: &[__m256; N],
+    below: u32,
+    first: u32,
+    sink: *mut Estimate,
+) -> usize {
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let mut count = 0;
+    for (b, estimates) in estimates.iter().enumerate() {
+        let at = _mm256_add_epi32(
+            lanes,
+            _mm256_set1_epi32((first as usize + b * CODE_LANES) as i32),
+        );
+        let high = _mm512_slli_epi64::<32>(_mm512_cvtepu32_epi64(_mm256_castps_si256(*estimates)));
+        let all = _mm512_or_si512(high, _mm512_cvtepu32_epi64(at));
+        let stays = (below >> (b * CODE_LANES)) as u8;
+        // SAFETY: the caller's promise: before this block at most as many were written as there are lanes before it,
+        // so that a whole vector fits. An estimate has the number in its first four bytes.
+        unsafe {
+            let squeezed = _mm512_maskz_compress_epi64(stays, all);
+            _mm512_storeu_si512(sink.add(count).cast(), squeezed);
+        }
+        count += stays.count_ones() as usize;
+    }
+    count
+}
+
 crate::x86::codes::scan_codes!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
