@@ -136,6 +136,10 @@ pub struct Config {
     pub anisotropy: f64,
     /// Tempered: rounds of assigning and refitting.
     pub rounds: usize,
+    /// Tempered: most epochs of the published objective that refine the cells further, with the parameters of the
+    /// published method below; 0 leaves it out.
+    #[serde(default)]
+    pub gradient_epochs: usize,
     /// Tempered: points a learned bin holds on average.
     pub bin_size: usize,
     /// Tempered: bits of a coordinate in a point's code, 8 or 4; 0 chooses from the number of points.
@@ -287,6 +291,7 @@ impl Config {
             axes: 0,
             anisotropy: 0.5,
             rounds: 8,
+            gradient_epochs: 0,
             bin_size: 24,
             code_bits: 0,
             store: Store::F32,

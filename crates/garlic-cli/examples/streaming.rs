@@ -6,7 +6,8 @@
 //! of all points sorted like that. Beside them an index built from all points. Recall is that of the test queries.
 //! "At the budget of the first row" is the recall that as much work buys, all of it counted in distance equivalents,
 //! as the index built from all points does for the target; "in its time" the recall that as many seconds of one thread
-//! buy. The table is Markdown.
+//! buy. Compacted, the index is laid out as a build would have it, with the cells that it has; recalibrated, what
+//! targets take has been measured again as well. The table is Markdown.
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
@@ -78,6 +79,10 @@ fn main() -> Result<()> {
         let rate = Some((rows.len() - half) as f64 / seconds);
         let found = measure(&index, queries, &radii)?;
         row(name, &index, built, rate, &found, &reference);
+        index.compact()?;
+        let found = measure(&index, queries, &radii)?;
+        let compacted = format!("{name}, compacted");
+        row(&compacted, &index, built, None, &found, &reference);
         index.recalibrate()?;
         let found = measure(&index, queries, &radii)?;
         let name = format!("{name}, recalibrated");

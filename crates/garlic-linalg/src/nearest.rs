@@ -116,22 +116,51 @@ impl Shifted {
                 0.0,
             );
             for (i, scores) in scores.chunks_exact_mut(width).take(rows.len()).enumerate() {
-                let mut lowest = best[i];
-                for (score, norm) in scores.iter_mut().zip(norms) {
-                    *score += norm;
-                    lowest = lowest.min(*score);
-                }
-                best[i] = lowest;
-                let limit = lowest + slack[i];
-                for (j, &score) in scores.iter().enumerate() {
-                    if score <= limit {
-                        let exact = l2_squared(rows.row(i), centres.row(first + j));
-                        // Blocks and columns come in ascending order: a strict comparison keeps the lower index.
-                        if exact < distances[i] {
-                            (labels[i], distances[i]) = ((first + j) as u32, exact);
-                        }
+                best[i] = add_and_lowest(scores, norms, best[i]);
+                each_upto(scores, best[i] + slack[i], |j| {
+                    let exact = l2_squared(rows.row(i), centres.row(first + j));
+                    // Blocks and columns come in ascending order: a strict comparison keeps the lower index.
+                    if exact < distances[i] {
+                        (labels[i], distances[i]) = ((first + j) as u32, exact);
                     }
-                }
+                });
+            }
+        }
+    }
+}
+
+/// Numbers side by side: loops over as many become vector instructions.
+const LANES: usize = 16;
+
+/// Adds `norms` to `scores`; returns the lowest sum, or `lowest` where that is lower.
+fn add_and_lowest(scores: &mut [f32], norms: &[f32], lowest: f32) -> f32 {
+    let lower = |a: f32, b: f32| if b < a { b } else { a };
+    let mut lanes = [lowest; LANES];
+    let (chunks, rest) = scores.as_chunks_mut::<LANES>();
+    let (norm_chunks, norm_rest) = norms.as_chunks::<LANES>();
+    for (scores, norms) in chunks.iter_mut().zip(norm_chunks) {
+        for lane in 0..LANES {
+            scores[lane] += norms[lane];
+            lanes[lane] = lower(lanes[lane], scores[lane]);
+        }
+    }
+    for ((score, norm), lane) in rest.iter_mut().zip(norm_rest).zip(&mut lanes) {
+        *score += norm;
+        *lane = lower(*lane, *score);
+    }
+    lanes.into_iter().fold(lowest, lower)
+}
+
+/// Calls `found` with the places of all scores up to `limit`, in order.
+fn each_upto(scores: &[f32], limit: f32, mut found: impl FnMut(usize)) {
+    for (chunk, scores) in scores.chunks(LANES).enumerate() {
+        // Few chunks have any.
+        let any = scores
+            .iter()
+            .fold(false, |any, score| any | (*score <= limit));
+        if any {
+            for (lane, _) in (0..).zip(scores).filter(|(_, score)| **score <= limit) {
+                found(chunk * LANES + lane);
             }
         }
     }

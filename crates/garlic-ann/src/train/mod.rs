@@ -2,13 +2,15 @@
 //!
 //! `init` places the cells; `trainer` runs the epochs; `backend` is the small interface to the three bulk
 //! operations (assign, statistics, gradient) that `cpu` implements; `adam` and `schedule` make the steps;
-//! `refine` splits, clones and prunes.
+//! `refine` splits, clones and prunes. `tempered` finds the cells of the default preset; `descend` refines those by
+//! the published objective where that is asked for.
 
 mod adam;
 mod backend;
 mod balance;
 mod cpu;
 mod dbscan;
+mod descend;
 mod history;
 mod init;
 mod refine;

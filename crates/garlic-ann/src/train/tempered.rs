@@ -5,6 +5,7 @@ use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_comp
 use garlic_simd::CodeBits;
 
 use super::balance::balance;
+use super::descend::descend;
 use super::streams;
 use crate::cancel::Cancel;
 use crate::config::{Config, MAX_CELLS};
@@ -80,7 +81,8 @@ pub(crate) fn fit(
     for (i, label) in seen.iter().zip(labels).chain(held.iter().zip(theirs)) {
         all[*i as usize] = label;
     }
-    step(config.rounds + 1, config.rounds + 1);
+    let total = config.rounds + config.gradient_epochs + 1;
+    step(total, total);
     Ok((model, all))
 }
 
@@ -99,14 +101,8 @@ fn take(
     config: &Config,
     cancel: &Cancel,
 ) -> Result<Found> {
-    let mut numbers: Vec<u32> = seen.iter().map(|i| given[*i as usize]).collect();
-    let mut labels = numbers.clone();
-    numbers.sort_unstable();
-    numbers.dedup();
-    for label in &mut labels {
-        *label = numbers.partition_point(|n| n < label) as u32;
-    }
-    let cells = numbers.len();
+    let mut labels: Vec<u32> = seen.iter().map(|i| given[*i as usize]).collect();
+    let cells = renumber(&mut labels);
     if cells > MAX_CELLS {
         return Err(Error::Config {
             key: "partition".into(),
@@ -120,6 +116,17 @@ fn take(
         labels,
         rank,
     })
+}
+
+/// Numbers from 0 on in the place of those that there are; returns how many.
+fn renumber(labels: &mut [u32]) -> usize {
+    let mut numbers = labels.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for label in labels {
+        *label = numbers.partition_point(|n| *n < *label) as u32;
+    }
+    numbers.len()
 }
 
 /// k-means cells of a sample, refitted under the tempered score; all of `seen` are then given to them.
@@ -152,7 +159,7 @@ fn find(
     let rank = rank(rows.as_rows(), &members, config, points.len(), cancel)?;
 
     let count = balance(rows.as_rows(), &mut labels, started.centres.rows(), config);
-    let total = config.rounds + 1;
+    let total = config.rounds + config.gradient_epochs + 1;
     step(0, total);
     let refit = |labels: &mut [u32], count: usize| {
         shape(rows.as_rows(), &ids, labels, count, rank, config, cancel)
@@ -171,6 +178,13 @@ fn find(
         };
         model = refit(&mut labels, count)?;
         step(round + 1, total);
+    }
+    if config.gradient_epochs > 0 {
+        let mut told = |epoch: usize| step(config.rounds + epoch, total);
+        let count = model.len();
+        labels = descend(rows.as_rows(), &labels, count, config, cancel, &mut told)?;
+        let count = renumber(&mut labels);
+        model = refit(&mut labels, count)?;
     }
     // The sample's cells will be refitted to all points that fall into them; those held out follow.
     let everyone = model.assign(points, SHORTLIST, cancel)?;

@@ -25,16 +25,41 @@ pub(crate) fn train(
     cancel: &Cancel,
     report: &mut dyn FnMut(&Epoch),
 ) -> Result<(Gaussians, History)> {
-    match select::hold_out(points, config) {
-        None => run(points, None, config, backend, cancel, report),
-        Some((seen, selection)) => {
-            let selection = Some(selection);
-            run(seen.as_rows(), selection, config, backend, cancel, report)
-        }
-    }
+    let (seen, selection) = select::hold_out(points, config).unzip();
+    let points = seen.as_ref().map_or(points, Matrix::as_rows);
+    let start = init::place(points, config);
+    run(start, points, selection, config, backend, cancel, report)
 }
 
+/// Trains on from Gaussians that are there already; where models are selected, they are the first to be judged.
+pub(super) fn train_from(
+    start: Gaussians,
+    points: Rows<'_>,
+    config: &Config,
+    backend: &dyn Backend,
+    cancel: &Cancel,
+    report: &mut dyn FnMut(&Epoch),
+) -> Result<(Gaussians, History)> {
+    let (seen, mut selection) = select::hold_out(points, config).unzip();
+    let points = seen.as_ref().map_or(points, Matrix::as_rows);
+    if let Some(selection) = &mut selection {
+        let assignment = backend.assign(points, &start, config.tau as f32)?;
+        selection.judge(0, &start, &assignment);
+    }
+    run(
+        (start, 0),
+        points,
+        selection,
+        config,
+        backend,
+        cancel,
+        report,
+    )
+}
+
+/// Trains from a start, some of whose scales were raised to the floor.
 fn run(
+    (mut model, floored_scales): (Gaussians, usize),
     points: Rows<'_>,
     mut selection: Option<Selection>,
     config: &Config,
@@ -42,7 +67,6 @@ fn run(
     cancel: &Cancel,
     report: &mut dyn FnMut(&Epoch),
 ) -> Result<(Gaussians, History)> {
-    let (mut model, floored_scales) = init::place(points, config);
     let mut history = History {
         points: points.len(),
         floored_scales,

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use super::bits::Bits;
 use super::homes::Homes;
 use super::reshape::{Members, code_shape, gather, relay, tail_limit};
+use super::settle::{Settled, settle};
 use super::tail::Tail;
 use super::view::View;
 use super::{Changes, LiveCell, Numbering, Overlay};
@@ -253,7 +254,7 @@ impl Index {
         let touched: Vec<usize> = (0..view.cells())
             .filter(|cell| !members.get(*cell).is_empty())
             .collect();
-        let replaced: Vec<Replaced> = touched
+        let coming: Vec<Coming> = touched
             .into_par_iter()
             .map(|cell| {
                 let rows = members.get(cell);
@@ -263,12 +264,16 @@ impl Index {
                     points: Matrix::gather(points.as_rows(), rows),
                     beyond: rows.iter().map(|i| beyond[*i as usize]).collect(),
                 };
-                join(&view, cell, joining, self.len() + ids.len())
+                Coming::new(&view, cell, joining)
             })
+            .collect::<Result<_>>()?;
+        let radii = coming.iter().map(|c| c.radius).sum::<f64>();
+        let replaced: Vec<Replaced> = with_moved(&view, coming)
+            .into_par_iter()
+            .map(|coming| coming.join(&view, self.len() + ids.len()))
             .collect::<Result<_>>()?;
         let mut changes = self.changes(body);
         changes.living += ids.len();
-        let radii = replaced.iter().map(|r| r.radius).sum::<f64>();
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
         self.commit(body, changes, replaced)?;
@@ -327,10 +332,7 @@ impl Index {
             .into_par_iter()
             .map(|cell| {
                 let cells = match view.points_in(cell) {
-                    0 => vec![LiveCell {
-                        shape: view.live_cell(cell).shape.clone(),
-                        ..LiveCell::default()
-                    }],
+                    0 => vec![emptied(&view, cell)],
                     _ => relay(&view, cell, gather(&view, cell, None)?, self.len()),
                 };
                 Ok(Replaced::whole(cell, cells))
@@ -413,8 +415,6 @@ struct Replaced {
     cells: Vec<LiveCell>,
     /// Identifiers of the points that have joined it; none when all its points lie elsewhere now.
     joined: Option<Vec<u64>>,
-    /// Sum of the squared distances from its mean of points that have come.
-    radius: f64,
 }
 
 impl Replaced {
@@ -423,60 +423,130 @@ impl Replaced {
             cell,
             cells,
             joined: None,
-            radius: 0.0,
         }
     }
 }
 
-/// A cell with points that join it: in its tail, or, when that has become too long, laid out anew.
-fn join(view: &View<'_>, cell: usize, joining: Members, total: usize) -> Result<Replaced> {
-    let state = view.live_cell(cell);
-    let living = state.living + joining.ids.len();
-    let rows = joining.points.as_rows().iter().zip(&joining.beyond);
-    let radius = rows
-        .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond))
-        .sum();
-    let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
-    if waiting > tail_limit(view, state.living) || state.living == 0 {
-        let members = match state.living {
-            0 => joining,
-            _ => gather(view, cell, Some(&joining))?,
-        };
-        return Ok(Replaced {
-            radius,
-            ..Replaced::whole(cell, relay(view, cell, members, total))
-        });
+/// A cell without points, with the shape it had.
+fn emptied(view: &View<'_>, cell: usize) -> LiveCell {
+    LiveCell {
+        shape: view.live_cell(cell).shape.clone(),
+        ..LiveCell::default()
     }
-    let frame = view.frame(cell);
-    let joined = Some(joining.ids.clone());
-    let projected = Projected::new(
-        joining.points.clone(),
-        joining.beyond.clone(),
-        view.mean(cell),
-        frame.axes,
-    );
-    let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
-    let tail = Tail::new(
-        state.tail.as_ref(),
-        joining,
-        &projected,
-        view.centres(cell).0,
-        frame.code_steps(),
-        code_shape(view),
-        view.index.space.dim(),
-    )?;
-    let state = LiveCell {
-        living,
-        dead: state.dead - gone,
-        tail: Some(tail),
-        ..(*state).clone()
-    };
-    Ok(Replaced {
-        cell,
-        cells: vec![state],
-        joined,
-        radius,
-    })
+}
+
+/// A cell and the points that come to it.
+struct Coming {
+    cell: usize,
+    /// What joins it; when it is to be laid out anew, all its points that stay.
+    members: Members,
+    /// Whether its tail has become too long, so that it is laid out anew.
+    whole: bool,
+    /// Points that leave it then.
+    leaving: Vec<(usize, Members)>,
+    /// Points of other cells that come.
+    moved: Vec<Members>,
+    /// Sum of the squared distances from its mean of points that are new.
+    radius: f64,
+}
+
+impl Coming {
+    fn new(view: &View<'_>, cell: usize, joining: Members) -> Result<Self> {
+        let state = view.live_cell(cell);
+        let rows = joining.points.as_rows().iter().zip(&joining.beyond);
+        let radius = rows
+            .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond))
+            .sum();
+        let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
+        let mut coming = Self {
+            cell,
+            members: joining,
+            whole: waiting > tail_limit(view, state.living) || state.living == 0,
+            leaving: Vec::new(),
+            moved: Vec::new(),
+            radius,
+        };
+        if coming.whole && state.living > 0 {
+            let all = gather(view, cell, Some(&coming.members))?;
+            let Settled { staying, leaving } = settle(view, cell, all)?;
+            (coming.members, coming.leaving) = (staying, leaving);
+        }
+        Ok(coming)
+    }
+
+    /// A cell that only points of others come to.
+    fn moved_to(view: &View<'_>, cell: usize) -> Self {
+        Self {
+            cell,
+            members: Members::none(view),
+            whole: view.points_in(cell) == 0,
+            leaving: Vec::new(),
+            moved: Vec::new(),
+            radius: 0.0,
+        }
+    }
+
+    /// What takes the cell's place: the points in its tail, or all of them laid out anew.
+    fn join(self, view: &View<'_>, total: usize) -> Result<Replaced> {
+        let dim = view.index.space.dim();
+        let (cell, state) = (self.cell, view.live_cell(self.cell));
+        let members = self.members.and(dim, self.moved)?;
+        if self.whole {
+            let cells = match members.ids.is_empty() {
+                true => vec![emptied(view, cell)],
+                false => relay(view, cell, members, total),
+            };
+            return Ok(Replaced::whole(cell, cells));
+        }
+        let frame = view.frame(cell);
+        let joined = members.ids.clone();
+        let projected = Projected::new(
+            members.points.clone(),
+            members.beyond.clone(),
+            view.mean(cell),
+            frame.axes,
+        );
+        let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
+        let tail = Tail::new(
+            state.tail.as_ref(),
+            members,
+            &projected,
+            view.centres(cell).0,
+            frame.code_steps(),
+            code_shape(view),
+            dim,
+        )?;
+        let state = LiveCell {
+            living: state.living + joined.len(),
+            dead: state.dead - gone,
+            tail: Some(tail),
+            ..(*state).clone()
+        };
+        Ok(Replaced {
+            cell,
+            cells: vec![state],
+            joined: Some(joined),
+        })
+    }
+}
+
+/// The same with what leaves some of the cells come to others; in the order of the cells.
+fn with_moved(view: &View<'_>, mut coming: Vec<Coming>) -> Vec<Coming> {
+    let leaving: Vec<(usize, Members)> = coming
+        .iter_mut()
+        .flat_map(|c| std::mem::take(&mut c.leaving))
+        .collect();
+    for (cell, moved) in leaving {
+        let at = match coming.binary_search_by_key(&cell, |c| c.cell) {
+            Ok(at) => at,
+            Err(at) => {
+                coming.insert(at, Coming::moved_to(view, cell));
+                at
+            }
+        };
+        coming[at].moved.push(moved);
+    }
+    coming
 }
 
 /// Fails for identifiers that are too large or come twice.

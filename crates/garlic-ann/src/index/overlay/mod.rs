@@ -15,6 +15,7 @@ mod flatten;
 mod homes;
 mod reshape;
 mod run;
+mod settle;
 mod tail;
 mod view;
 

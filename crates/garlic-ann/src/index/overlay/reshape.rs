@@ -125,6 +125,40 @@ impl Members {
         })
     }
 
+    /// These, then others.
+    pub(super) fn and(self, dim: usize, others: Vec<Self>) -> Result<Self> {
+        if others.is_empty() {
+            return Ok(self);
+        }
+        let mut rows = StoredRows::new(self.vectors.element());
+        let (mut ids, mut points, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+        let wide = self.points.cols();
+        for part in std::iter::once(self).chain(others) {
+            for i in 0..part.ids.len() {
+                rows.push(&part.vectors, dim, i);
+            }
+            ids.extend(part.ids);
+            points.extend_from_slice(part.points.as_rows().data());
+            beyond.extend(part.beyond);
+        }
+        Ok(Self {
+            vectors: rows.into(),
+            ids,
+            points: Matrix::from_vec(points, wide)?,
+            beyond,
+        })
+    }
+
+    /// None, of an index.
+    pub(super) fn none(view: &View<'_>) -> Self {
+        Self {
+            vectors: StoredRows::new(view.index.vectors.element()).into(),
+            ids: Vec::new(),
+            points: Matrix::zeros(0, view.body.model.dim()),
+            beyond: Vec::new(),
+        }
+    }
+
     /// Some of them.
     pub(super) fn pick(&self, dim: usize, rows: &[u32]) -> Self {
         Self {

@@ -404,14 +404,21 @@ impl<'a> View<'a> {
                 id: *id,
             });
         }
-        let (cell, in_tail, at) = self.spot(at)?;
-        let coded = match in_tail {
-            true => &cell.tail.as_ref()?.data,
-            false => &cell.run.as_ref()?.data.coded,
-        };
+        let (coded, at) = self.coded(at)?;
         let (vectors, ids) = (&coded.vectors, &coded.ids);
         let id = *ids.get(at)?;
         Some(PointView { vectors, at, id })
+    }
+
+    /// The run or the tail that has a position behind those of the base, and the point's number there.
+    #[inline]
+    fn coded(&self, position: usize) -> Option<(&'a Coded, usize)> {
+        let (cell, in_tail, at) = self.spot(position)?;
+        let coded = match in_tail {
+            true => &*cell.tail.as_ref()?.data,
+            false => &cell.run.as_ref()?.data.coded,
+        };
+        (at < coded.len()).then_some((coded, at))
     }
 
     /// Squared distance of the point at a position from a query; infinite where there is none.
@@ -423,8 +430,9 @@ impl<'a> View<'a> {
         if at < self.index.ids.len() {
             return self.index.vectors.distance(query, at);
         }
-        self.point(position)
-            .map_or(f32::INFINITY, |point| point.distance(query))
+        self.coded(at).map_or(f32::INFINITY, |(coded, at)| {
+            coded.vectors.distance(query, at)
+        })
     }
 
     /// Asks the memory for the vector at a position, and for its identifier.
@@ -434,8 +442,9 @@ impl<'a> View<'a> {
         if let Some(id) = self.index.ids.get(at..=at) {
             garlic_simd::prefetch(id);
             self.index.vectors.prefetch(dim, at);
-        } else if let Some(point) = self.point(position) {
-            point.vectors.prefetch(dim, point.at);
+        } else if let Some((coded, at)) = self.coded(at) {
+            garlic_simd::prefetch(&coded.ids[at..=at]);
+            coded.vectors.prefetch(dim, at);
         }
     }
 
@@ -443,6 +452,15 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn admits_all(&self) -> bool {
         self.changes.is_none() && self.allowed.is_none()
+    }
+
+    /// Whether every point in the bins of a cell counts, as far as that is known without a look at them.
+    #[inline]
+    pub(crate) fn admits_all_of(&self, cell: u32) -> bool {
+        self.allowed.is_none()
+            && self
+                .changes
+                .is_none_or(|c| c.cells[cell as usize].dead == 0)
     }
 
     /// Whether the point at a position counts: it has not been removed, and the filter lets it through.

@@ -153,7 +153,9 @@ impl View<'_> {
                     joined.scan(learned.bits, &query, limit, found);
                     work.codes += joined.len as u64;
                 }
-                self.keep_admitted(before, found);
+                if !self.admits_all_of(bin.cell) {
+                    self.keep_admitted(before, found);
+                }
             }
             if found.len() >= keep.saturating_mul(2) {
                 limit = shrink(found, keep);

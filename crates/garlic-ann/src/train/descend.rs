@@ -1,0 +1,267 @@
+//! The published objective as a further refinement of tempered cells.
+//!
+//! Every cell becomes a Gaussian that covers most of its points; the three losses are descended, cells are split, cloned
+//! and pruned as in the published method, and each point goes to the nearest Gaussian. The trainer judges its models by
+//! what they cost held-out points, the one it started from among them: what makes retrieval dearer is not kept.
+
+use garlic_linalg::{Matrix, Rows, cholesky, covariance};
+use rayon::prelude::*;
+
+use super::backend::Backend;
+use super::cpu::Cpu;
+use super::trainer::train_from;
+use crate::cancel::Cancel;
+use crate::config::{Config, Covariance};
+use crate::error::Result;
+use crate::model::{Factors, Gaussians, Lists, by_label, packed_len};
+
+/// Share of its points that a cell covers at the start.
+const COVERED: f64 = 0.9;
+/// Epochs between the trainer's checks of what retrieval costs, unless told otherwise.
+const SELECT_EVERY: usize = 5;
+/// A cell of this many times the mean number of points is split.
+const LARGE: f64 = 2.0;
+
+/// Moves points between cells by descending the published objective: takes their cells and gives new ones, not all of
+/// which need have points. `step` is told every epoch.
+pub(super) fn descend(
+    points: Rows<'_>,
+    labels: &[u32],
+    cells: usize,
+    config: &Config,
+    cancel: &Cancel,
+    step: &mut dyn FnMut(usize),
+) -> Result<Vec<u32>> {
+    // Learning rates are made for data of unit variance.
+    let squares: f64 = points.data().iter().map(|x| f64::from(*x).powi(2)).sum();
+    let scale = (squares / points.data().len().max(1) as f64).sqrt();
+    if scale == 0.0 {
+        return Ok(labels.to_vec());
+    }
+    let scaled = points.data().iter().map(|x| (f64::from(*x) / scale) as f32);
+    let scaled = Matrix::from_vec(scaled.collect(), points.dim())?;
+    let share = 1.0 / cells as f64;
+    let config = Config {
+        covariance: Covariance::Full,
+        epochs: config.gradient_epochs,
+        warmup_epochs: config.warmup_epochs.min(config.gradient_epochs / 5),
+        select_every: match config.select_every {
+            0 => SELECT_EVERY,
+            every => every,
+        },
+        split_threshold: (LARGE * share).min(1.0),
+        clone_threshold: config.clone_threshold.max(share).min(1.0),
+        max_cells: config.max_cells.max(cells),
+        ..config.clone()
+    };
+    let start = gaussians(scaled.as_rows(), labels, cells, &config, cancel)?;
+    let backend = Cpu::new(cancel.clone());
+    let (model, _) = train_from(
+        start,
+        scaled.as_rows(),
+        &config,
+        &backend,
+        cancel,
+        &mut |epoch| step(epoch.epoch),
+    )?;
+    let assignment = backend.assign(scaled.as_rows(), &model, config.tau as f32)?;
+    Ok(assignment.nearest)
+}
+
+/// A Gaussian for every cell, as wide as it takes to cover most of its points. Cells without points are left out.
+fn gaussians(
+    points: Rows<'_>,
+    labels: &[u32],
+    cells: usize,
+    config: &Config,
+    cancel: &Cancel,
+) -> Result<Gaussians> {
+    let dim = points.dim();
+    let members = Lists::group(cells, by_label(labels));
+    let fitted: Vec<(Vec<f32>, Vec<f32>)> = (0..cells)
+        .into_par_iter()
+        .filter(|cell| !members.get(*cell).is_empty())
+        .map(|cell| {
+            cancel.check()?;
+            let rows = Matrix::gather(points, members.get(cell));
+            Ok(gaussian(rows.as_rows(), config))
+        })
+        .collect::<Result<_>>()?;
+    let mut means = Vec::with_capacity(fitted.len() * dim);
+    let mut factors = Vec::with_capacity(fitted.len() * packed_len(dim));
+    for (mean, factor) in fitted {
+        means.extend(mean);
+        factors.extend(factor);
+    }
+    Ok(Gaussians {
+        means: Matrix::from_vec(means, dim)?,
+        factors: Factors::Full(factors),
+    })
+}
+
+/// Mean and packed factor of one cell.
+fn gaussian(rows: Rows<'_>, config: &Config) -> (Vec<f32>, Vec<f32>) {
+    let (dim, count) = (rows.dim(), rows.len() as f64);
+    let (mean, mut sigma) = covariance(rows);
+    // Few points say little about many directions: the fewer, the rounder.
+    let trace: f64 = (0..dim).map(|i| sigma[i * dim + i]).sum();
+    let floor = config.diagonal_floor.powi(2);
+    let round = (trace / dim as f64).max(floor);
+    let trust = count / (count + dim as f64);
+    for (at, value) in sigma.iter_mut().enumerate() {
+        let diagonal = if at % (dim + 1) == 0 { round } else { 0.0 };
+        *value = trust * *value + (1.0 - trust) * diagonal;
+    }
+    let mut factor = vec![0.0f64; dim * dim];
+    match cholesky(&sigma, dim) {
+        Ok(l) => factor = l,
+        Err(_) => (0..dim).for_each(|i| factor[i * dim + i] = round.sqrt()),
+    }
+    let mut distances: Vec<f64> = rows
+        .iter()
+        .map(|row| mahalanobis(&factor, &mean, row))
+        .collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    let last = (distances.len() as f64 * COVERED) as usize;
+    let reach = distances[last.min(distances.len() - 1)];
+    let wide = match reach > 0.0 {
+        true => reach / config.tau,
+        false => 1.0,
+    };
+    let mut packed = Vec::with_capacity(packed_len(dim));
+    for i in 0..dim {
+        packed.extend(factor[i * dim..][..i].iter().map(|v| (v * wide) as f32));
+        packed.push((factor[i * dim + i] * wide).max(config.diagonal_floor) as f32);
+    }
+    (mean.iter().map(|m| *m as f32).collect(), packed)
+}
+
+/// Length of the solution y of `L y = x - mean`.
+fn mahalanobis(factor: &[f64], mean: &[f64], row: &[f32]) -> f64 {
+    let dim = mean.len();
+    let mut y = Vec::with_capacity(dim);
+    for i in 0..dim {
+        let known: f64 = factor[i * dim..][..i]
+            .iter()
+            .zip(&y)
+            .map(|(l, y)| l * y)
+            .sum();
+        y.push((f64::from(row[i]) - mean[i] - known) / factor[i * dim + i]);
+    }
+    y.iter().map(|y: &f64| y * y).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use garlic_linalg::{random_stream, uniform_unit};
+
+    /// Eight long clusters, and cells that mix them up: a third of the points is with those of another cluster.
+    fn mixed_up() -> (Matrix, Vec<u32>, Vec<u32>) {
+        let mut random = random_stream(3, 4);
+        let (mut values, mut right, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..4000u32 {
+            let cluster = i % 8;
+            let mut noise = || uniform_unit(&mut random) as f32 - 0.5;
+            let (along, across) = (3.0 * noise(), 0.5 * noise());
+            let place = |bit: u32| 4.0 * (cluster >> bit & 1) as f32;
+            values.extend([along + place(0), across + place(1), noise() + place(2)]);
+            right.push(cluster);
+            let stray = noise() > 0.2;
+            wrong.push(if stray { (cluster + 3) % 8 } else { cluster });
+        }
+        (Matrix::from_vec(values, 3).unwrap(), right, wrong)
+    }
+
+    fn agreement(a: &[u32], b: &[u32]) -> f64 {
+        let same = a.iter().zip(b).filter(|(a, b)| a == b).count();
+        same as f64 / a.len() as f64
+    }
+
+    #[test]
+    fn a_gaussian_covers_most_of_its_points() {
+        let (points, right, _) = mixed_up();
+        let config = Config::default();
+        let model = gaussians(points.as_rows(), &right, 8, &config, &Cancel::default()).unwrap();
+        let assignment = Cpu::new(Cancel::default())
+            .assign(points.as_rows(), &model, config.tau as f32)
+            .unwrap();
+        let covered = (0..right.len()).filter(|p| !assignment.covering(*p).is_empty());
+        let share = covered.count() as f64 / right.len() as f64;
+        assert!((0.85..=0.95).contains(&share), "{share}");
+        assert!(agreement(&assignment.nearest, &right) > 0.99);
+    }
+
+    #[test]
+    fn points_move_to_the_cells_they_belong_to() {
+        let (points, right, wrong) = mixed_up();
+        let config = Config {
+            gradient_epochs: 60,
+            batch: 200,
+            clone: false,
+            ..Config::default()
+        };
+        let mut epochs = 0;
+        let found = descend(
+            points.as_rows(),
+            &wrong,
+            8,
+            &config,
+            &Cancel::default(),
+            &mut |_| epochs += 1,
+        )
+        .unwrap();
+        assert!(epochs > 0 && epochs <= 60);
+        let (before, after) = (agreement(&wrong, &right), agreement(&found, &right));
+        assert!(before < 0.75 && after > 0.95, "{before} {after}");
+    }
+
+    #[test]
+    fn an_index_can_be_refined_so() {
+        let (points, ..) = mixed_up();
+        let build = |epochs: &str, threads: usize| {
+            let builder = crate::Index::builder()
+                .set("gradient_epochs", epochs)
+                .unwrap();
+            builder.threads(threads).build(points.as_rows()).unwrap()
+        };
+        let refined = build("12", 1);
+        assert_eq!(
+            refined.to_bytes(),
+            build("12", 3).to_bytes(),
+            "threads do not matter"
+        );
+        assert_ne!(refined.to_bytes(), build("0", 1).to_bytes());
+        let search = crate::Search::new(10).recall(0.9);
+        let exact = crate::Search::new(10).exact(true);
+        let (mut found, mut count) = (0, 0);
+        for query in points.as_rows().iter().step_by(40) {
+            let near = refined.search(query, &exact).unwrap().hits;
+            let hits = refined.search(query, &search).unwrap().hits;
+            let farthest = near[9].distance;
+            found += hits.iter().filter(|h| h.distance <= farthest).count();
+            count += 10;
+        }
+        assert!(
+            found as f64 >= 0.85 * f64::from(count),
+            "{found} of {count}"
+        );
+    }
+
+    #[test]
+    fn copies_of_one_point_are_left_alone() {
+        let points = Matrix::from_vec(vec![0.0; 60], 3).unwrap();
+        let labels = vec![0; 20];
+        let config = Config::default();
+        let mut step = |_| ();
+        let found = descend(
+            points.as_rows(),
+            &labels,
+            1,
+            &config,
+            &Cancel::default(),
+            &mut step,
+        );
+        assert_eq!(found.unwrap(), labels);
+    }
+}
