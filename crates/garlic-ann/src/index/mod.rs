@@ -3,6 +3,7 @@
 mod build;
 mod calibrate;
 mod calibration;
+mod groups;
 mod ladder;
 mod memory;
 pub(crate) mod overlay;

@@ -8,6 +8,7 @@ use garlic_simd::CodeBits;
 use rayon::prelude::*;
 
 use super::calibration::Calibration;
+use super::groups::Groups;
 use super::stored::{StoredType, is_byte};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
@@ -39,6 +40,7 @@ struct Derived {
     /// Centres of all bins, `rank` values each.
     centres: OnceLock<Buffer<f32>>,
     coarse: OnceLock<Option<Coarse>>,
+    groups: OnceLock<Option<Groups>>,
 }
 
 /// Share of the mean squared distance of a point from its cell by which the rough rotation may be wrong about a query's.
@@ -184,6 +186,13 @@ impl TemperedBody {
         self.derived.coarse.get_or_init(made).as_ref()
     }
 
+    /// The cells in groups; none where there are too few of them.
+    #[inline]
+    pub(crate) fn groups(&self) -> Option<&Groups> {
+        let made = || Groups::new(&self.model.means, self.model.dim());
+        self.derived.groups.get_or_init(made).as_ref()
+    }
+
     /// Mean squared distance of the cells of points from the mean of the space.
     fn spread(&self) -> f64 {
         let cells = (0..self.model.len()).map(|cell| {
@@ -203,7 +212,8 @@ impl TemperedBody {
         let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
         let coarse = self.derived.coarse.get().and_then(Option::as_ref);
         let coarse = coarse.map_or(0, |coarse| coarse.rows.len());
-        (cells + centres + coarse) as u64
+        let groups = self.derived.groups.get().and_then(Option::as_ref);
+        (cells + centres + coarse) as u64 + groups.map_or(0, Groups::bytes)
     }
 
     /// The cells.

@@ -266,7 +266,7 @@ impl View<'_> {
         let mut more = Work::default();
         self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);
         more.bins_ordered += self.bins() as u64;
-        self.count(cells, &mut more);
+        self.count(cells, self.cells(), &mut more);
         work += more;
         work
     }

@@ -24,3 +24,5 @@ pub(crate) const CALIBRATION: u64 = 9 << 32;
 pub(crate) const LIVE: u64 = 11 << 32;
 /// Order in which the calibration asks them.
 pub(crate) const CALIBRATION_ORDER: u64 = 12 << 32;
+/// Seeds of the groups of cells.
+pub(crate) const GROUPS: u64 = 13 << 32;

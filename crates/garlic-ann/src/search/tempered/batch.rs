@@ -86,11 +86,13 @@ impl View<'_> {
         // Every query visits as many cells: all, or as many as have points that count.
         let mut probes = plan.probes.min(self.cells());
         let mut cells = Vec::with_capacity(count * probes);
+        let mut scored = Vec::with_capacity(count);
         for query in rotated.chunks_exact(wide) {
             scratch.query.clear();
             scratch.query.extend_from_slice(query);
             self.nearest_cells(probes, scratch);
             cells.extend_from_slice(&scratch.cells);
+            scored.push(scratch.scored);
             probes = scratch.cells.len();
         }
         let visits = Lists::group(self.cells(), cells.iter().zip(0..).map(|(c, v)| (c.at, v)));
@@ -129,7 +131,7 @@ impl View<'_> {
                 None => self.index.vectors.prepare(query, &mut scratch.bytes),
             };
             self.rerank(&query, plan, &scratch.found, best, &mut work, |_| ());
-            self.count(probes, &mut work);
+            self.count(probes, scored[i], &mut work);
             *answer = Answer {
                 hits: self.index.report(asked.row(i), best, plan.wanted),
                 work,

@@ -31,6 +31,8 @@ pub(crate) struct TemperedScratch {
     pub(super) whole: f32,
     distances: Vec<f32>,
     pub(super) cells: Vec<Estimate>,
+    /// How many means were looked at to find them.
+    pub(super) scored: usize,
     pub(super) y: Vec<f32>,
     /// Coordinates in the frames of all probed cells, where they are known already.
     projected: Vec<f32>,
@@ -91,7 +93,7 @@ impl View<'_> {
             if plan.widens && self.is_sparse(scratch) {
                 if plan.all_if_sparse {
                     work = self.brute_force(query, plan.k, best);
-                    self.count(0, &mut work);
+                    self.count(0, scratch.scored, &mut work);
                     return work;
                 }
                 self.nearest_cells(usize::MAX, scratch);
@@ -106,18 +108,17 @@ impl View<'_> {
             false => Prepared::Bytes(&scratch.bytes),
         };
         self.rerank(&query, plan, &scratch.found, best, &mut work, watch);
-        self.count(projected, &mut work);
+        self.count(projected, scratch.scored, &mut work);
         work
     }
 
-    /// Counts the multiply-adds of a query that probed `probed` cells.
-    pub(in crate::search) fn count(&self, probed: usize, work: &mut Work) {
+    /// Counts the multiply-adds of a query that looked at `scored` means and probed `probed` cells.
+    pub(in crate::search) fn count(&self, probed: usize, scored: usize, work: &mut Work) {
         let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
         let dim = self.index.space.dim();
-        let cells = self.cells();
         work.rotation_madds = (dim * (wide + 1) + wide) as u64;
-        work.routing_madds = (cells * wide) as u64;
-        work.cells_scored = cells as u64;
+        work.routing_madds = (scored * wide) as u64;
+        work.cells_scored = scored as u64;
         work.cells_projected = probed as u64;
         work.projection_madds = (probed * rank * wide) as u64;
         work.ordering_madds = work.bins_ordered * rank as u64;

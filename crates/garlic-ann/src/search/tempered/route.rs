@@ -66,7 +66,11 @@ impl View<'_> {
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
     /// points that count.
     pub(in crate::search) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
+        if self.near_groups(count, scratch) {
+            return;
+        }
         let cells = self.cells();
+        scratch.scored = cells;
         scratch.distances.resize(cells, 0.0);
         garlic_simd::l2_squared_rows(self.means(), &scratch.query, &mut scratch.distances);
         let numbered = scratch.distances.iter().zip(0..);
@@ -83,6 +87,54 @@ impl View<'_> {
             shrink(&mut scratch.cells, count);
         }
         scratch.cells.sort_unstable_by_key(Estimate::key);
+    }
+
+    /// The same by way of groups of cells, where there are any and every point counts; tells whether that was so. Cells of
+    /// groups that are farther away may be missed.
+    fn near_groups(&self, count: usize, scratch: &mut TemperedScratch) -> bool {
+        if !self.admits_all() {
+            return false;
+        }
+        let Some((groups, enough)) = self
+            .body
+            .groups()
+            .and_then(|groups| Some((groups, groups.enough(count)?)))
+        else {
+            return false;
+        };
+        let TemperedScratch {
+            query,
+            distances,
+            cells,
+            bins: order,
+            ..
+        } = scratch;
+        distances.resize(groups.len(), 0.0);
+        garlic_simd::l2_squared_rows(&groups.centres, query, distances);
+        order.clear();
+        let numbered = (0..).zip(distances.iter());
+        order.extend(numbered.map(|(at, d)| Estimate { at, estimate: *d }));
+        order.sort_unstable_by_key(Estimate::key);
+        cells.clear();
+        for group in order.iter() {
+            let (numbers, means) = groups.get(group.at as usize);
+            distances.resize(numbers.len(), 0.0);
+            garlic_simd::l2_squared_rows(means, query, distances);
+            let numbered = numbers.iter().zip(distances.iter());
+            cells.extend(numbered.map(|(at, d)| Estimate {
+                at: *at,
+                estimate: *d,
+            }));
+            if cells.len() >= enough {
+                break;
+            }
+        }
+        scratch.scored = groups.len() + cells.len();
+        if count < cells.len() {
+            shrink(cells, count);
+        }
+        cells.sort_unstable_by_key(Estimate::key);
+        true
     }
 
     /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the coordinates
