@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What each part of the default preset brings: {k-means, tempered} cells x {whole cells, learned bins, codes}.
+"""What each part of the default preset brings: {k-means, tempered} cells x {whole cells, hyperspherical bins, learned
+bins, codes}.
 
     bench/ablation.py DATA --cells K [--seeds 1,2,3] [--paper INDEX] [--queries N]
 
 DATA is a data set's name or file, as for `garlic build`; `--paper` adds an index of the published method: whole
-cells, its own hyperspherical bins, and learned bins and codes in its cells, each point in its best one. Needs
+cells, its own hyperspherical bins, and learned bins and codes in its cells, each point in its best one. Hyperspherical bins
+of other cells are those of Gaussians fitted to the points, round ones of one size for k-means. Needs
 target/release/garlic (`cargo build --release`), nothing else. Candidates, distance equivalents and queries a second are
 interpolated at recall targets on the front of each sweep; recall is 1-recall@1 and 10-recall@10. Without codes every point
 that is met counts as a candidate.
@@ -110,6 +112,15 @@ def main():
                     "--set", f"anisotropy={anisotropy}", *calibrate)
                 for part, rows in parts(index, options.data, options.cells, options.queries, options.only):
                     note(model, part, rows)
+                if options.only in (None, "hyperspherical bins"):
+                    spheres = Path(folder) / "spheres.garlic"
+                    shape = "full" if anisotropy else "isotropic"
+                    run("build", options.data, "-o", spheres, "--json", "--seed", seed, "--preset", "paper",
+                        "--partition", index, "--set", f"covariance={shape}")
+                    for part, rows in paper(spheres, options.data, options.queries):
+                        # Whole cells are above, chosen as the default preset chooses them.
+                        if part != "whole cells":
+                            note(model, part, rows)
         if options.paper:
             for part, rows in paper(options.paper, options.data, options.queries):
                 note("paper", part, rows)

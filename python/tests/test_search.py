@@ -40,8 +40,10 @@ def test_cells_found_elsewhere(points, queries):
     ]:
         with pytest.raises(ValueError, match=message):
             garlic.build(points, partition=partition)
-    with pytest.raises(ValueError, match="default preset"):
-        garlic.build(points, preset="paper", partition=side.astype(int))
+    spheres = garlic.build(points, preset="paper", partition=side.astype(int))
+    assert spheres.stats()["cells"] == 2
+    _, ids = spheres.search(queries, k=10, probes=2, bins=1.0)
+    assert brute.recall(ids, queries, points) > 0.999
 
 
 def test_the_published_method(points, queries):

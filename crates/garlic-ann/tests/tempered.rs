@@ -234,8 +234,45 @@ fn given_cells_are_taken_as_they_are() {
         );
     };
     refused(Index::builder().partition(vec![1; 7]), "7 points");
-    let paper = Index::builder().preset(Preset::Paper);
-    refused(paper.partition(given.clone()), "default preset");
+}
+
+/// The published method's bins in cells that were found elsewhere: every point is in its own, and nowhere else.
+#[test]
+fn given_cells_can_have_hyperspherical_bins() {
+    let data = sheet(2000, 10, 6);
+    let rows = Rows::new(&data, 10).unwrap();
+    let mut order: Vec<usize> = (0..2000).collect();
+    order.sort_by(|a, b| rows.row(*a)[0].total_cmp(&rows.row(*b)[0]));
+    let mut given = vec![0; 2000];
+    for (place, row) in order.into_iter().enumerate() {
+        given[row] = 3 * (place / 400) as u32;
+    }
+    for covariance in ["full", "diagonal", "isotropic"] {
+        let built = |threads: usize| {
+            let builder = Index::builder().preset(Preset::Paper).seed(2);
+            let builder = builder.set("covariance", covariance).unwrap();
+            let builder = builder.partition(given.clone()).threads(threads);
+            builder.build(rows).unwrap()
+        };
+        let index = built(1);
+        assert_eq!(index.cells(), 5, "{covariance}");
+        assert!(index.to_bytes() == built(3).to_bytes(), "{covariance}");
+        let plain = Index::builder().build(rows).unwrap();
+        let everything = Search::new(10).probes(5).bins(1.0);
+        let exact = Search::new(10).exact(true);
+        for query in rows.slice(0..40).iter() {
+            let answer = index.search(query, &everything).unwrap();
+            assert_eq!(answer.work.candidates, 2000, "each point once");
+            assert_eq!(answer.hits, plain.search(query, &exact).unwrap().hits);
+        }
+        // A query is in the cell it comes from, mostly: its nearest neighbours are found there.
+        let near = Search::new(1).probes(1).bins(1.0);
+        let own = (0..2000).step_by(20).filter(|i| {
+            let answer = index.search(rows.row(*i), &near).unwrap();
+            answer.hits.first().is_some_and(|hit| hit.distance == 0.0)
+        });
+        assert!(own.count() > 40, "{covariance}");
+    }
 }
 
 #[test]

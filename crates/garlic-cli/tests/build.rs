@@ -343,12 +343,15 @@ fn cells_that_were_found_elsewhere_are_taken() {
         "build",
         "points.npy",
         "-o",
-        "no.garlic",
+        "spheres.garlic",
         "--preset",
         "paper",
+        "--json",
     ];
-    lab.run(&[&words[..], &["--partition", "labels.txt"]].concat())
-        .expect_error(2, &["--partition", "preset default"]);
+    let spheres = lab.run(&[&words[..], &["--partition", "first.garlic"]].concat());
+    let spheres = spheres.expect(0).json();
+    let first = build("first.garlic", "again.garlic").expect(0).json();
+    assert_eq!(spheres[0]["cells"], first[0]["cells"]);
 
     lab.write("few.txt", "1\n2\n");
     build("few.txt", "no.garlic").expect_error(3, &["few.txt", "cells of 2 vectors", "300"]);

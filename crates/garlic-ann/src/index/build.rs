@@ -18,10 +18,10 @@ use crate::cell;
 use crate::config::{Config, Model, Preset, Store};
 use crate::error::{Error, Result};
 use crate::metric::{Embedding, Metric};
-use crate::model;
+use crate::model::{self, Assignment, Gaussians};
 use crate::search::Router;
 use crate::space::Space;
-use crate::train::{self, Cpu, streams};
+use crate::train::{self, Cpu, History, streams};
 
 /// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
 pub(crate) const LARGEST_VALUE: f32 = 1e15;
@@ -117,8 +117,10 @@ impl<'a> Builder<'a> {
     /// codes are fitted to them, and nothing is learned (`cells` and `rounds` are not used). Points that are held out for
     /// the calibration join these cells as points do that are added later.
     ///
-    /// When points are added later, a cell of more than 1.4 times the mean number of points is split like any other. For the
-    /// default preset; the published method is about how its cells are found.
+    /// When points are added later, a cell of more than 1.4 times the mean number of points is split like any other.
+    ///
+    /// With preset `paper` each cell is a Gaussian fitted to its points, with hyperspherical bins; every point is in its own
+    /// cell alone. With isotropic covariances cells are visited in the order of the distances of their means.
     pub fn partition(mut self, cells: impl Into<Vec<u32>>) -> Self {
         self.partition = Some(cells.into());
         self
@@ -175,12 +177,9 @@ impl<'a> Builder<'a> {
         pool.install(|| self.run(vectors))
     }
 
-    /// Fails for cells that are not those of `points` points, or of the published method.
+    /// Fails for cells that are not those of `points` points.
     fn check_partition(&self, points: usize) -> Result<()> {
         let message = match &self.partition {
-            Some(_) if self.config.model == Model::Gaussians => {
-                "the published method finds its own cells; use the default preset".to_owned()
-            }
             Some(cells) if cells.len() != points => format!(
                 "names the cells of {} points, but there are {points} vectors; name one for each",
                 cells.len()
@@ -222,23 +221,16 @@ impl<'a> Builder<'a> {
         seconds.prepare = lap(start);
         self.tell(Stage::Prepare, 1, 1, None);
 
-        let mark = Instant::now();
-        let sample = training_rows(points.as_rows(), config);
-        let rows = sample.as_ref().map_or(points.as_rows(), Matrix::as_rows);
-        let backend = Cpu::new(cancel.clone());
-        self.tell(Stage::Train, 0, config.epochs, None);
-        let (model, history) = train::train(rows, config, &backend, cancel, &mut |epoch| {
-            self.tell(Stage::Train, epoch.epoch, config.epochs, Some(epoch));
-        })?;
-        drop(sample);
-        seconds.train = lap(mark);
-
-        let mark = Instant::now();
-        self.tell(Stage::Assign, 0, 1, None);
-        let assignment = model::assign(points.as_rows(), &model, config.tau as f32, cancel)?;
+        let (model, history, assignment) = match &self.partition {
+            None => self.train_published(points.as_rows(), &mut seconds)?,
+            Some(cells) => {
+                let mark = Instant::now();
+                let (model, assignment) = train::given(points.as_rows(), cells, config, cancel)?;
+                seconds.train = lap(mark);
+                (model, History::default(), assignment)
+            }
+        };
         let coverage = Coverage::of(&assignment);
-        seconds.assign = lap(mark);
-        self.tell(Stage::Assign, 1, 1, None);
 
         let mark = Instant::now();
         let report = |done: usize| self.tell(Stage::Bins, done, model.len(), None);
@@ -270,6 +262,32 @@ impl<'a> Builder<'a> {
         let ids = self.ids_of(order);
         let index = Index::new(config.clone(), embedding, space, body, vectors, ids, ledger);
         Ok((index, BuildReport { seconds }))
+    }
+
+    /// The published training, and the points of its cells.
+    fn train_published(
+        &self,
+        points: Rows<'_>,
+        seconds: &mut Seconds,
+    ) -> Result<(Gaussians, History, Assignment)> {
+        let (config, cancel) = (&self.config, &self.cancel);
+        let mark = Instant::now();
+        let sample = training_rows(points, config);
+        let rows = sample.as_ref().map_or(points, Matrix::as_rows);
+        let backend = Cpu::new(cancel.clone());
+        self.tell(Stage::Train, 0, config.epochs, None);
+        let (model, history) = train::train(rows, config, &backend, cancel, &mut |epoch| {
+            self.tell(Stage::Train, epoch.epoch, config.epochs, Some(epoch));
+        })?;
+        drop(sample);
+        seconds.train = lap(mark);
+
+        let mark = Instant::now();
+        self.tell(Stage::Assign, 0, 1, None);
+        let assignment = model::assign(points, &model, config.tau as f32, cancel)?;
+        seconds.assign = lap(mark);
+        self.tell(Stage::Assign, 1, 1, None);
+        Ok((model, history, assignment))
     }
 
     fn run_tempered(

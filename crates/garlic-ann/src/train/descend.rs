@@ -4,19 +4,16 @@
 //! and pruned as in the published method, and each point goes to the nearest Gaussian. The trainer judges its models by
 //! what they cost held-out points, the one it started from among them: what makes retrieval dearer is not kept.
 
-use garlic_linalg::{Matrix, Rows, cholesky, covariance};
-use rayon::prelude::*;
+use garlic_linalg::{Matrix, Rows};
 
 use super::backend::Backend;
 use super::cpu::Cpu;
+use super::fitted::gaussians;
 use super::trainer::train_from;
 use crate::cancel::Cancel;
 use crate::config::{Config, Covariance};
 use crate::error::Result;
-use crate::model::{Factors, Gaussians, Lists, by_label, packed_len};
 
-/// Share of its points that a cell covers at the start.
-const COVERED: f64 = 0.9;
 /// Epochs between the trainer's checks of what retrieval costs, unless told otherwise.
 const SELECT_EVERY: usize = 5;
 /// A cell of this many times the mean number of points is split.
@@ -68,89 +65,6 @@ pub(super) fn descend(
     Ok(assignment.nearest)
 }
 
-/// A Gaussian for every cell, as wide as it takes to cover most of its points. Cells without points are left out.
-fn gaussians(
-    points: Rows<'_>,
-    labels: &[u32],
-    cells: usize,
-    config: &Config,
-    cancel: &Cancel,
-) -> Result<Gaussians> {
-    let dim = points.dim();
-    let members = Lists::group(cells, by_label(labels));
-    let fitted: Vec<(Vec<f32>, Vec<f32>)> = (0..cells)
-        .into_par_iter()
-        .filter(|cell| !members.get(*cell).is_empty())
-        .map(|cell| {
-            cancel.check()?;
-            let rows = Matrix::gather(points, members.get(cell));
-            Ok(gaussian(rows.as_rows(), config))
-        })
-        .collect::<Result<_>>()?;
-    let mut means = Vec::with_capacity(fitted.len() * dim);
-    let mut factors = Vec::with_capacity(fitted.len() * packed_len(dim));
-    for (mean, factor) in fitted {
-        means.extend(mean);
-        factors.extend(factor);
-    }
-    Ok(Gaussians {
-        means: Matrix::from_vec(means, dim)?,
-        factors: Factors::Full(factors),
-    })
-}
-
-/// Mean and packed factor of one cell.
-fn gaussian(rows: Rows<'_>, config: &Config) -> (Vec<f32>, Vec<f32>) {
-    let (dim, count) = (rows.dim(), rows.len() as f64);
-    let (mean, mut sigma) = covariance(rows);
-    // Few points say little about many directions: the fewer, the rounder.
-    let trace: f64 = (0..dim).map(|i| sigma[i * dim + i]).sum();
-    let floor = config.diagonal_floor.powi(2);
-    let round = (trace / dim as f64).max(floor);
-    let trust = count / (count + dim as f64);
-    for (at, value) in sigma.iter_mut().enumerate() {
-        let diagonal = if at % (dim + 1) == 0 { round } else { 0.0 };
-        *value = trust * *value + (1.0 - trust) * diagonal;
-    }
-    let mut factor = vec![0.0f64; dim * dim];
-    match cholesky(&sigma, dim) {
-        Ok(l) => factor = l,
-        Err(_) => (0..dim).for_each(|i| factor[i * dim + i] = round.sqrt()),
-    }
-    let mut distances: Vec<f64> = rows
-        .iter()
-        .map(|row| mahalanobis(&factor, &mean, row))
-        .collect();
-    distances.sort_unstable_by(f64::total_cmp);
-    let last = (distances.len() as f64 * COVERED) as usize;
-    let reach = distances[last.min(distances.len() - 1)];
-    let wide = match reach > 0.0 {
-        true => reach / config.tau,
-        false => 1.0,
-    };
-    let mut packed = Vec::with_capacity(packed_len(dim));
-    for i in 0..dim {
-        packed.extend(factor[i * dim..][..i].iter().map(|v| (v * wide) as f32));
-        packed.push((factor[i * dim + i] * wide).max(config.diagonal_floor) as f32);
-    }
-    (mean.iter().map(|m| *m as f32).collect(), packed)
-}
-
-/// Length of the solution y of `L y = x - mean`.
-fn mahalanobis(factor: &[f64], mean: &[f64], row: &[f32]) -> f64 {
-    let dim = mean.len();
-    let mut y = Vec::with_capacity(dim);
-    for i in 0..dim {
-        let known: f64 = factor[i * dim..][..i]
-            .iter()
-            .zip(&y)
-            .map(|(l, y)| l * y)
-            .sum();
-        y.push((f64::from(row[i]) - mean[i] - known) / factor[i * dim + i]);
-    }
-    y.iter().map(|y: &f64| y * y).sum::<f64>().sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,20 +90,6 @@ mod tests {
     fn agreement(a: &[u32], b: &[u32]) -> f64 {
         let same = a.iter().zip(b).filter(|(a, b)| a == b).count();
         same as f64 / a.len() as f64
-    }
-
-    #[test]
-    fn a_gaussian_covers_most_of_its_points() {
-        let (points, right, _) = mixed_up();
-        let config = Config::default();
-        let model = gaussians(points.as_rows(), &right, 8, &config, &Cancel::default()).unwrap();
-        let assignment = Cpu::new(Cancel::default())
-            .assign(points.as_rows(), &model, config.tau as f32)
-            .unwrap();
-        let covered = (0..right.len()).filter(|p| !assignment.covering(*p).is_empty());
-        let share = covered.count() as f64 / right.len() as f64;
-        assert!((0.85..=0.95).contains(&share), "{share}");
-        assert!(agreement(&assignment.nearest, &right) > 0.99);
     }
 
     #[test]

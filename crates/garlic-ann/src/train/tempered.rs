@@ -119,7 +119,7 @@ fn take(
 }
 
 /// Numbers from 0 on in the place of those that there are; returns how many.
-fn renumber(labels: &mut [u32]) -> usize {
+pub(super) fn renumber(labels: &mut [u32]) -> usize {
     let mut numbers = labels.to_vec();
     numbers.sort_unstable();
     numbers.dedup();

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
     /// Cells that were found elsewhere: a number for each vector (text with one a line, .npy, .ivecs or .ibin), or an
-    /// index, whose best cell each vector joins; preset default
+    /// index, whose best cell each vector joins
     #[arg(long, value_name = "FILE")]
     partition: Option<PathBuf>,
     /// Named set of parameters: default or paper
@@ -295,7 +295,6 @@ fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config
             Some(("--train-fraction", Preset::Paper))
         }
         Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
-        Preset::Paper if args.partition.is_some() => Some(("--partition", Preset::Default)),
         _ => None,
     };
     match foreign {
