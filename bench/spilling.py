@@ -111,7 +111,7 @@ def main():
     count = round(len(train) ** .5 / 4)
     means = kmeans(points, count, 18)
     labels, distances = nearest(points, means, 2)
-    routes = nearest(queries, means, max(PROBES))[0]
+    routes = nearest(queries, means, min(max(PROBES), count))[0]
     ratio = np.sqrt(distances[:, 1] / np.maximum(distances[:, 0], 1e-20))
     print(f"{args.data}: {count} cells, {len(test)} queries, points read for 10-recall@10\n")
     print("| second cell up to | points stored | " + " | ".join(f"{t:.2f}" for t in TARGETS) + " |")

@@ -136,8 +136,8 @@ pub struct Config {
     pub anisotropy: f64,
     /// Tempered: rounds of assigning and refitting.
     pub rounds: usize,
-    /// Tempered: most epochs of the published objective that refine the cells further, with the parameters of the
-    /// published method below; 0 leaves it out.
+    /// Tempered: most epochs of the published objective that refine the cells further, with the weights, rates and refinement
+    /// of the published method below (full covariances, and sizes of cells that fit their number); 0 leaves it out.
     #[serde(default)]
     pub gradient_epochs: usize,
     /// Tempered: points a learned bin holds on average.

@@ -33,11 +33,12 @@ fn threshold(
 ) -> i64 {
     let (smallest, mut high) = range(list);
     // Fewer than `keep` are not above `low`; as many as `upto`, at least `keep`, are not above `high`.
-    let (mut low, mut upto) = (smallest - 1, list.len());
-    while upto > keep && high - low > 1 {
+    let (mut low, mut upto) = (smallest.saturating_sub(1), list.len());
+    // What is no number may be below zero as a key; it is then anywhere, but nothing goes wrong.
+    while upto > keep && high.saturating_sub(low) > 1 {
         // Estimates are ordered as their bits are, and evenly spread in them where they differ little.
-        let step = ((high - low) / (PIVOTS as i64 + 1)).max(1);
-        let pivots = std::array::from_fn(|i| (low + step * (i as i64 + 1)).min(high));
+        let step = (high.saturating_sub(low) / (PIVOTS as i64 + 1)).max(1);
+        let pivots = std::array::from_fn(|i| low.saturating_add(step * (i as i64 + 1)).min(high));
         for (pivot, counted) in pivots.into_iter().zip(count(list, pivots)) {
             if counted >= keep {
                 (high, upto) = (pivot, counted);

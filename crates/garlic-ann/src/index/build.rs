@@ -18,7 +18,7 @@ use crate::cell;
 use crate::config::{Config, Model, Preset, Store};
 use crate::error::{Error, Result};
 use crate::metric::{Embedding, Metric};
-use crate::model::{self, Assignment, Gaussians};
+use crate::model::{self, Gaussians};
 use crate::search::Router;
 use crate::space::Space;
 use crate::train::{self, Cpu, History, streams};
@@ -114,10 +114,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Cells that were found elsewhere, a number for each row: points of the same number share a cell. Frames, bins and
-    /// codes are fitted to them, and nothing is learned (`cells` and `rounds` are not used). Points that are held out for
+    /// codes are fitted to them, and nothing is learned (`cells`, `rounds` and `gradient_epochs` are not used). Points that are held out for
     /// the calibration join these cells as points do that are added later.
     ///
-    /// When points are added later, a cell of more than 1.4 times the mean number of points is split like any other.
+    /// When points are added later, a cell that has grown lets go of points that are nearer to others, and one of more
+    /// than 1.4 times the mean number of points is split: these cells are where an index starts, not a promise.
     ///
     /// With preset `paper` each cell is a Gaussian fitted to its points, with hyperspherical bins; every point is in its own
     /// cell alone. With isotropic covariances cells are visited in the order of the distances of their means.
@@ -221,16 +222,25 @@ impl<'a> Builder<'a> {
         seconds.prepare = lap(start);
         self.tell(Stage::Prepare, 1, 1, None);
 
-        let (model, history, assignment) = match &self.partition {
+        let (model, history) = match &self.partition {
             None => self.train_published(points.as_rows(), &mut seconds)?,
             Some(cells) => {
                 let mark = Instant::now();
-                let (model, assignment) = train::given(points.as_rows(), cells, config, cancel)?;
+                self.tell(Stage::Train, 0, 1, None);
+                let model = train::given(points.as_rows(), cells, config, cancel)?;
                 seconds.train = lap(mark);
-                (model, History::default(), assignment)
+                (model, History::default())
             }
         };
+        let mark = Instant::now();
+        self.tell(Stage::Assign, 0, 1, None);
+        let mut assignment = model::assign(points.as_rows(), &model, config.tau as f32, cancel)?;
         let coverage = Coverage::of(&assignment);
+        if let Some(cells) = &self.partition {
+            assignment = train::given_assignment(cells);
+        }
+        seconds.assign = lap(mark);
+        self.tell(Stage::Assign, 1, 1, None);
 
         let mark = Instant::now();
         let report = |done: usize| self.tell(Stage::Bins, done, model.len(), None);
@@ -264,12 +274,12 @@ impl<'a> Builder<'a> {
         Ok((index, BuildReport { seconds }))
     }
 
-    /// The published training, and the points of its cells.
+    /// The published training.
     fn train_published(
         &self,
         points: Rows<'_>,
         seconds: &mut Seconds,
-    ) -> Result<(Gaussians, History, Assignment)> {
+    ) -> Result<(Gaussians, History)> {
         let (config, cancel) = (&self.config, &self.cancel);
         let mark = Instant::now();
         let sample = training_rows(points, config);
@@ -281,13 +291,7 @@ impl<'a> Builder<'a> {
         })?;
         drop(sample);
         seconds.train = lap(mark);
-
-        let mark = Instant::now();
-        self.tell(Stage::Assign, 0, 1, None);
-        let assignment = model::assign(points, &model, config.tau as f32, cancel)?;
-        seconds.assign = lap(mark);
-        self.tell(Stage::Assign, 1, 1, None);
-        Ok((model, history, assignment))
+        Ok((model, history))
     }
 
     fn run_tempered(

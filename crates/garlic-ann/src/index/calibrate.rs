@@ -39,6 +39,7 @@ pub(crate) fn calibrate(
     let mut table = Calibration {
         queries: held.len(),
         points: index.len(),
+        grouped: false,
         settings: Vec::new(),
     };
     let Body::Tempered(body) = &index.body else {
@@ -52,6 +53,7 @@ pub(crate) fn calibrate(
     let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
     let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
     let queries = truth(index, &held, &ks, cancel)?;
+    table.grouped = body.groups().is_some();
     for (at, k) in ks.iter().enumerate() {
         let count = (queries.len() as f64 * shares[at]).ceil() as usize;
         let mut ladder = Ladder::new(index, body, &queries[..count], at, *k);
@@ -104,6 +106,8 @@ impl Index {
             .flat_map(|(tail, first)| (first..).zip(&tail.ids))
             .filter(|(position, _)| view.is_alive(*position))
             .map(|(_, id)| *id)
+            // Points of the base that have come from other cells since took part in its training.
+            .filter(|id| self.lookup().position(*id).is_none())
             .collect();
         if queries.len() < count {
             queries = self.ids();

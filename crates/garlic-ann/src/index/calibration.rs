@@ -13,6 +13,9 @@ pub struct Calibration {
     /// Number of points that the index had then; 0 in files of before this was written down.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub points: usize,
+    /// Whether the cells were found by way of groups, of which there are only where there are very many cells.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub grouped: bool,
     /// The settings, ordered by k, then by recall.
     pub settings: Vec<Setting>,
 }
@@ -42,6 +45,11 @@ pub struct Setting {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(value: &usize) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_not(value: &bool) -> bool {
+    !*value
 }
 
 /// Where the points have become g times as many, 1 / g^`THICKER` of the misses are aimed at: neighbours lie closer
@@ -95,6 +103,8 @@ impl Calibration {
         let before = reached.unwrap_or(settings().count());
         let below = before.checked_sub(1).and_then(|at| settings().nth(at));
         let found = match (below, above) {
+            // Nothing was missed: how much less would do nobody knows.
+            (_, Some(above)) if above.measured >= 1.0 => *above,
             (Some(below), Some(above)) => between(below, above, recall.min(above.measured)),
             (None, Some(above)) => *above,
             _ => return Plan::everything(k),
@@ -103,11 +113,12 @@ impl Calibration {
         let more = (k as f64 / near as f64).max(1.0);
         Plan {
             k,
-            probes: (found.probes as f64 * more).ceil() as usize,
+            probes: ((found.probes as f64 * more).ceil() as usize).max(1),
             bins: (found.bins * more).min(1.0),
             rerank: ((found.rerank as f64 * more).ceil() as usize).max(k),
             slack: found.slack,
             trust: found.trust,
+            grouped: self.grouped,
             ..Plan::everything(k)
         }
     }
@@ -162,6 +173,7 @@ mod tests {
         Calibration {
             queries: 100,
             points: 5000,
+            grouped: false,
             settings: vec![
                 setting(10, 0.8, 2, 20),
                 setting(10, 0.9, 4, 40),
@@ -200,6 +212,17 @@ mod tests {
         table.settings[0].measured = 0.97;
         assert_eq!(table.plan(10, 0.96, 50).rerank, 20);
         assert!((21..=320).contains(&table.plan(10, 0.98, 50).rerank));
+    }
+
+    #[test]
+    fn a_setting_that_missed_nothing_is_taken_whole() {
+        let mut table = table();
+        table.settings[2].measured = 1.0;
+        let plan = table.plan(10, 0.95, 50);
+        assert_eq!((plan.probes, plan.rerank), (16, 320));
+        assert!(plan.trust > NO_TRUST);
+        table.settings[0].measured = 1.0;
+        assert_eq!(table.plan(10, 0.3, 50).rerank, 20);
     }
 
     #[test]

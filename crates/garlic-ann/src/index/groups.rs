@@ -1,9 +1,9 @@
 //! Cells in groups, so that a search among very many of them need not look at all.
 //!
 //! A query looks at the cells of the groups whose centres are nearest to it. What it misses the calibration sees, because
-//! its queries take the same way.
+//! its queries take the same way; where it was measured otherwise, or cells are asked for by number, all are looked at.
 
-use garlic_linalg::{Rows, permutation};
+use garlic_linalg::{Matrix, Rows, permutation};
 
 use crate::buffer::Buffer;
 use crate::model::{Lists, by_label};
@@ -15,8 +15,9 @@ const MANY: usize = 2048;
 const LOOKED_AT: f64 = 0.125;
 /// Cells that it looks at for each that it wants, at least.
 const FOR_EACH: usize = 4;
-/// Rounds in which groups are fitted.
+/// Rounds in which groups are fitted, and cells that each of them is fitted to: more change little.
 const ROUNDS: usize = 4;
+const FITTED_TO: usize = 32;
 
 /// The cells of an index, grouped by where their means lie.
 #[derive(Debug)]
@@ -46,12 +47,12 @@ impl Groups {
             .flat_map(|cell| rows.row(*cell as usize))
             .copied()
             .collect();
-        let mut labels = nearest(rows, &centres);
+        let sample = Matrix::gather(rows, &chosen[..rows.len().min(count * FITTED_TO)]);
         for _ in 0..ROUNDS {
-            move_to_means(rows, &labels, &mut centres);
-            labels = nearest(rows, &centres);
+            let labels = nearest(sample.as_rows(), &centres);
+            move_to_means(sample.as_rows(), &labels, &mut centres);
         }
-        let cells = Lists::group(count, by_label(&labels));
+        let cells = Lists::group(count, by_label(&nearest(rows, &centres)));
         let mut starts = vec![0];
         let mut grouped = Vec::with_capacity(means.len());
         for group in 0..count {

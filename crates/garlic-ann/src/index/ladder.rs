@@ -145,6 +145,7 @@ impl<'a> Ladder<'a> {
             rerank: self.reranks[place[RERANK]],
             slack: SLACKS[place[SLACK]],
             trust: TRUSTS[trust],
+            grouped: self.body.groups().is_some(),
             ..Plan::everything(self.k)
         }
     }

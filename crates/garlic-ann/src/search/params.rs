@@ -200,6 +200,8 @@ pub(crate) struct Plan {
     pub(crate) slack: f32,
     /// Candidates estimated farther than this many times the k-th distance so far are left out.
     pub(crate) trust: f32,
+    /// Cells may be found by way of groups: that is what the rest was measured with.
+    pub(crate) grouped: bool,
     pub(crate) exact: bool,
     /// All cells are visited where few points of the nearest are allowed.
     pub(crate) widens: bool,
@@ -221,6 +223,7 @@ impl Plan {
             rerank: usize::MAX,
             slack: f32::INFINITY,
             trust: f32::INFINITY,
+            grouped: false,
             exact: false,
             widens: false,
             all: false,

@@ -12,7 +12,7 @@ use crate::cell::Cell;
 pub struct Work {
     /// Multiply-adds to normalise and rotate the query.
     pub rotation_madds: u64,
-    /// Cells whose distance to the query was computed or bounded.
+    /// Cells, and groups of them, whose distance to the query was computed or bounded.
     pub cells_scored: u64,
     /// Multiply-adds to choose the cells.
     pub routing_madds: u64,

@@ -65,7 +65,10 @@ pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> 
     let sound = |s: &crate::index::Setting| {
         let share = s.bins > 0.0 && s.bins <= 1.0;
         let factor = |v: f32| v >= 0.0 && v.is_finite();
-        s.k > 0 && s.probes > 0 && share && factor(s.slack) && factor(s.trust)
+        let recalls = [s.recall, s.measured]
+            .iter()
+            .all(|r| (-1.0..=1.0).contains(r));
+        s.k > 0 && s.probes > 0 && share && recalls && factor(s.slack) && factor(s.trust)
     };
     match calibration.settings.iter().position(|s| !sound(s)) {
         Some(at) => Err(inconsistent(

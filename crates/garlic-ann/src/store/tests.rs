@@ -186,6 +186,7 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
     };
     Arc::make_mut(body).calibration = Calibration {
         queries: 100,
+        grouped: false,
         points: 0,
         settings: vec![Setting {
             k: 10,

@@ -1,8 +1,9 @@
 //! The published objective as a further refinement of tempered cells.
 //!
 //! Every cell becomes a Gaussian that covers most of its points; the three losses are descended, cells are split, cloned
-//! and pruned as in the published method, and each point goes to the nearest Gaussian. The trainer judges its models by
-//! what they cost held-out points, the one it started from among them: what makes retrieval dearer is not kept.
+//! and pruned as in the published method, and each point goes to the nearest Gaussian. Unless `select_queries` is 0, the
+//! trainer judges its models by what they cost points that it holds out, the one it started from among them (which had been
+//! fitted to these as well): what makes retrieval dearer is not kept.
 
 use garlic_linalg::{Matrix, Rows};
 

@@ -13,30 +13,34 @@ use crate::model::{AssignWork, Assignment, Factors, Gaussians, Lists, by_label, 
 /// Share of its points that a cell covers.
 const COVERED: f64 = 0.9;
 
-/// Gaussians for cells that somebody else has found, a number for each point, and the points in them: each in its own
-/// cell alone.
+/// Gaussians for cells that somebody else has found, a number for each point.
 pub(crate) fn given(
     points: Rows<'_>,
     given: &[u32],
     config: &Config,
     cancel: &Cancel,
-) -> Result<(Gaussians, Assignment)> {
-    let mut nearest = given.to_vec();
-    let cells = renumber(&mut nearest);
+) -> Result<Gaussians> {
+    let mut labels = given.to_vec();
+    let cells = renumber(&mut labels);
     if cells > MAX_CELLS {
         return Err(Error::Config {
             key: "partition".into(),
             message: format!("has {cells} cells; at most {MAX_CELLS} can be"),
         });
     }
-    let model = gaussians(points, &nearest, cells, config, cancel)?;
-    let assignment = Assignment {
+    gaussians(points, &labels, cells, config, cancel)
+}
+
+/// The points in those cells, each in its own alone.
+pub(crate) fn given_assignment(given: &[u32]) -> Assignment {
+    let mut nearest = given.to_vec();
+    renumber(&mut nearest);
+    Assignment {
         distance: vec![0.0; nearest.len()],
         covering: Lists::group(nearest.len(), std::iter::empty()),
         work: AssignWork::default(),
         nearest,
-    };
-    Ok((model, assignment))
+    }
 }
 
 /// A Gaussian for every cell, as wide as it takes to cover most of its points; one scale for all where they are round, so
@@ -183,8 +187,8 @@ mod tests {
                 covariance,
                 ..Config::default()
             };
-            let (model, cells) =
-                given(points.as_rows(), &labels, &config, &Cancel::default()).unwrap();
+            let model = given(points.as_rows(), &labels, &config, &Cancel::default()).unwrap();
+            let cells = given_assignment(&labels);
             assert_eq!((model.len(), model.factors.covariance()), (3, covariance));
             assert!(
                 cells
@@ -214,7 +218,7 @@ mod tests {
     fn one_point_and_copies_make_a_cell() {
         let points = Matrix::from_vec(vec![1.0, 2.0, 5.0, 5.0, 5.0, 5.0], 2).unwrap();
         let config = Config::default();
-        let (model, _) = given(points.as_rows(), &[0, 1, 1], &config, &Cancel::default()).unwrap();
+        let model = given(points.as_rows(), &[0, 1, 1], &config, &Cancel::default()).unwrap();
         assert_eq!(model.mean(1), [5.0, 5.0]);
         assert!(model.factors.values().iter().all(|v| v.is_finite()));
     }

@@ -26,6 +26,6 @@ mod reference;
 
 pub use backend::{Backend, Gradient, Losses, Statistics, Weights};
 pub use cpu::Cpu;
-pub(crate) use fitted::given;
+pub(crate) use fitted::{given, given_assignment};
 pub use history::{Ended, Epoch, History, Refinement};
 pub(crate) use trainer::train;

@@ -72,6 +72,10 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "share of a cell's shape that its score uses, in [0, 1]",
             ),
             ("rounds", "rounds of assigning and refitting"),
+            (
+                "gradient_epochs",
+                "most epochs of the published objective, with the parameters of preset paper, that refine the cells; 0 for none",
+            ),
             ("bin_size", "points that a bin holds on average"),
             (
                 "code_bits",
@@ -296,6 +300,11 @@ pub(crate) fn unused(preset: Preset, changed: &Map<String, Value>) -> Vec<&'stat
         Preset::Default => "Paper preset",
         Preset::Paper => "Default preset",
     };
+    // The published objective brings most of its parameters along.
+    let descends = changed.get("gradient_epochs").is_some_and(|v| *v != 0);
+    if preset == Preset::Default && descends {
+        return Vec::new();
+    }
     PARAMETERS
         .iter()
         .filter(|(heading, _)| heading.starts_with(other))

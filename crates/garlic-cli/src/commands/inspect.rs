@@ -290,6 +290,9 @@ fn structure(body: &Published) -> &'static str {
 
 fn training(body: &Published) -> String {
     let history = body.history();
+    if history.points == 0 {
+        return "none: the cells were given".to_owned();
+    }
     let loss = history
         .epochs
         .last()

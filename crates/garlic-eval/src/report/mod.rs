@@ -93,11 +93,23 @@ fn tempered_facts(index: &Index, body: &TemperedBody) -> Vec<(String, String)> {
 
 fn published_facts(index: &Index, body: &Published) -> Vec<(String, String)> {
     let (config, coverage, history) = (index.config(), body.coverage(), body.history());
-    vec![
-        (
-            "Cells".into(),
-            format!("{} (started with {})", index.cells(), config.initial_cells),
+    let (cells, training) = match history.points {
+        0 => (
+            format!("{}, found elsewhere", index.cells()),
+            "none".to_owned(),
         ),
+        points => (
+            format!("{} (started with {})", index.cells(), config.initial_cells),
+            format!(
+                "{} epochs over {points} points, batches of {}, seed {}",
+                history.epochs.len(),
+                config.batch,
+                config.seed
+            ),
+        ),
+    };
+    vec![
+        ("Cells".into(), cells),
         (
             "Covered".into(),
             format!(
@@ -107,16 +119,7 @@ fn published_facts(index: &Index, body: &Published) -> Vec<(String, String)> {
                 coverage.mean
             ),
         ),
-        (
-            "Training".into(),
-            format!(
-                "{} epochs over {} points, batches of {}, seed {}",
-                history.epochs.len(),
-                history.points,
-                config.batch,
-                config.seed
-            ),
-        ),
+        ("Training".into(), training),
         (
             "Bins".into(),
             format!(

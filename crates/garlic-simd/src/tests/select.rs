@@ -52,6 +52,29 @@ proptest! {
     }
 }
 
+/// Estimates of a file that nobody has checked.
+#[test]
+fn what_is_no_number_does_no_harm() {
+    let no_numbers = [
+        f32::NAN,
+        -f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        -1.0,
+        2.0,
+    ];
+    for level in levels() {
+        for keep in 1..=30 {
+            let numbered = (0..30).zip(no_numbers.into_iter().cycle());
+            let mut list: Vec<_> = numbered
+                .map(|(at, estimate)| Estimate { at, estimate })
+                .collect();
+            dispatch!(level, keep_smallest(&mut list, keep));
+            assert!(list.len() <= keep, "{level:?}");
+        }
+    }
+}
+
 #[test]
 #[should_panic(expected = "more than all")]
 fn more_than_there_are_cannot_be_kept() {

@@ -490,8 +490,13 @@ impl Coming {
     fn join(self, view: &View<'_>, total: usize) -> Result<Replaced> {
         let dim = view.index.space.dim();
         let (cell, state) = (self.cell, view.live_cell(self.cell));
-        let members = self.members.and(dim, self.moved)?;
-        if self.whole {
+        let mut members = self.members.and(dim, self.moved)?;
+        let waiting = state.tail.as_ref().map_or(0, Tail::len) + members.ids.len();
+        let overflows = !self.whole && waiting > tail_limit(view, state.living);
+        if overflows {
+            members = gather(view, cell, Some(&members))?;
+        }
+        if self.whole || overflows {
             let cells = match members.ids.is_empty() {
                 true => vec![emptied(view, cell)],
                 false => relay(view, cell, members, total),

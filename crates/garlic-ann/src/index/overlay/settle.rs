@@ -1,7 +1,7 @@
 //! Points that are nearer to another cell than to their own, since cells around theirs were split or have moved.
 //!
-//! They leave when their cell is laid out anew, which every cell is from time to time as it grows: the cells settle as
-//! they do between the rounds of a build, a few at a time.
+//! They leave when their cell is laid out anew because it has grown, which every cell that grows is from time to time: the
+//! cells settle as they do between the rounds of a build, a few at a time.
 
 use garlic_linalg::Rows;
 use garlic_simd::Estimate;
@@ -83,4 +83,101 @@ fn best_of(view: &View<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<u32>
         },
     };
     cells.assign(points, SHORTLIST, &Cancel::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Index;
+    use garlic_linalg::{random_stream, uniform_unit};
+
+    const DIM: usize = 4;
+
+    fn cloud(count: usize, centre: f32, seed: u64) -> Vec<f32> {
+        let mut random = random_stream(seed, 8);
+        (0..count * DIM)
+            .map(|i| centre * f32::from(i % DIM == 0) + uniform_unit(&mut random) as f32)
+            .collect()
+    }
+
+    /// Two clouds of 300 points, a cell each; 40 points of the second are with the first.
+    fn mixed() -> Index {
+        let values = [cloud(300, 0.0, 1), cloud(300, 9.0, 2)].concat();
+        let cells: Vec<u32> = (0..600).map(|i| u32::from(i >= 340)).collect();
+        let builder = Index::builder().set("calibration_queries", "0").unwrap();
+        let rows = Rows::new(&values, DIM).unwrap();
+        builder.partition(cells).build(rows).unwrap()
+    }
+
+    fn sizes(index: &Index) -> Vec<usize> {
+        let view = index.view().unwrap();
+        (0..view.cells()).map(|cell| view.points_in(cell)).collect()
+    }
+
+    fn grown(index: &Index, count: usize, centre: f32) -> Index {
+        let mut index = index.clone();
+        let more = cloud(count, centre, 3);
+        let ids: Vec<u64> = (1000..1000 + count as u64).collect();
+        index.add(Rows::new(&more, DIM).unwrap(), &ids).unwrap();
+        index
+    }
+
+    #[test]
+    fn points_leave_when_their_cell_is_laid_out_anew() {
+        let index = mixed();
+        assert_eq!(sizes(&index), [340, 260]);
+        assert_eq!(
+            sizes(&grown(&index, 20, 0.0)),
+            [360, 260],
+            "not for a few that come"
+        );
+        let mut grown = grown(&index, 150, 0.0);
+        assert_eq!(sizes(&grown), [450, 300], "the strangers have left");
+        assert_eq!(grown.len(), 750);
+        let mut ids = grown.ids();
+        ids.sort_unstable();
+        let expected: Vec<u64> = (0..600).chain(1000..1150).collect();
+        assert_eq!(ids, expected);
+        // One of those that have left can be had, replaced, found and removed like any other.
+        let moved = grown.get(310).unwrap();
+        assert_eq!(moved, index.get(310).unwrap());
+        let hits = grown.search(&moved, &crate::Search::new(1)).unwrap().hits;
+        assert_eq!((hits[0].id, hits[0].distance), (310, 0.0));
+        grown
+            .update(Rows::new(&cloud(1, 0.0, 9), DIM).unwrap(), &[310])
+            .unwrap();
+        assert_eq!(sizes(&grown).iter().sum::<usize>(), 750);
+        assert_eq!(grown.remove(&[310, 311, 312]).unwrap(), 3);
+        assert!(!grown.contains(311) && grown.contains(313));
+        assert_eq!((grown.len(), sizes(&grown).iter().sum()), (747, 747));
+        grown.compact().unwrap();
+        assert_eq!((grown.len(), sizes(&grown).iter().sum()), (747, 747));
+    }
+
+    #[test]
+    fn cells_at_one_place_lose_nothing() {
+        let values = [cloud(200, 0.0, 1), cloud(200, 0.0, 1)].concat();
+        let cells: Vec<u32> = (0..400).map(|i| u32::from(i >= 200)).collect();
+        let builder = Index::builder().set("calibration_queries", "0").unwrap();
+        let index = builder
+            .partition(cells)
+            .build(Rows::new(&values, DIM).unwrap())
+            .unwrap();
+        let grown = grown(&index, 300, 0.0);
+        assert_eq!((grown.len(), sizes(&grown).iter().sum()), (700, 700));
+        let view = grown.view().unwrap();
+        for cell in 0..view.cells() {
+            // Whatever came from a twin was too much for a tail, too.
+            let tail = view
+                .live_cell(cell)
+                .tail
+                .as_ref()
+                .map_or(0, |tail| tail.len());
+            assert!(tail <= super::super::reshape::tail_limit(&view, view.points_in(cell)));
+        }
+        let mut ids = grown.ids();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 700);
+    }
 }

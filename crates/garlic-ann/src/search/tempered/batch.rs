@@ -90,7 +90,7 @@ impl View<'_> {
         for query in rotated.chunks_exact(wide) {
             scratch.query.clear();
             scratch.query.extend_from_slice(query);
-            self.nearest_cells(probes, scratch);
+            self.cells_for(probes, plan.grouped, scratch);
             cells.extend_from_slice(&scratch.cells);
             scored.push(scratch.scored);
             probes = scratch.cells.len();

@@ -89,7 +89,7 @@ impl View<'_> {
         // With bins that are left out by their estimates the choice of cells matters little, and the plain
         // distance is cheaper; a fixed number of cells should be the best ones.
         let projected = if plan.slack.is_finite() {
-            self.nearest_cells(plan.probes, scratch);
+            self.cells_for(plan.probes, plan.grouped, scratch);
             if plan.widens && self.is_sparse(scratch) {
                 if plan.all_if_sparse {
                     work = self.brute_force(query, plan.k, best);

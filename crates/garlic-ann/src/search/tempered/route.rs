@@ -10,6 +10,17 @@ use crate::space::beyond;
 /// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
 const SPARSE: f64 = 0.9;
 
+/// A cell or a group at a squared distance; infinitely far where that is no number, as it may be in a file that nobody has
+/// checked.
+fn at_distance(at: u32, squared: f32) -> Estimate {
+    let estimate = if squared >= 0.0 {
+        squared
+    } else {
+        f32::INFINITY
+    };
+    Estimate { at, estimate }
+}
+
 impl View<'_> {
     /// The `count` cells nearest to a query, nearest first.
     pub(crate) fn route(
@@ -66,15 +77,12 @@ impl View<'_> {
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
     /// points that count.
     pub(in crate::search) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
-        if self.near_groups(count, scratch) {
-            return;
-        }
         let cells = self.cells();
         scratch.scored = cells;
         scratch.distances.resize(cells, 0.0);
         garlic_simd::l2_squared_rows(self.means(), &scratch.query, &mut scratch.distances);
         let numbered = scratch.distances.iter().zip(0..);
-        let numbered = numbered.map(|(d, at)| Estimate { estimate: *d, at });
+        let numbered = numbered.map(|(d, at)| at_distance(at, *d));
         scratch.cells.clear();
         if self.admits_all() {
             scratch.cells.extend(numbered);
@@ -87,6 +95,13 @@ impl View<'_> {
             shrink(&mut scratch.cells, count);
         }
         scratch.cells.sort_unstable_by_key(Estimate::key);
+    }
+
+    /// The same, by way of groups of cells if `grouped`.
+    pub(super) fn cells_for(&self, count: usize, grouped: bool, scratch: &mut TemperedScratch) {
+        if !grouped || !self.near_groups(count, scratch) {
+            self.nearest_cells(count, scratch);
+        }
     }
 
     /// The same by way of groups of cells, where there are any and every point counts; tells whether that was so. Cells of
@@ -113,7 +128,7 @@ impl View<'_> {
         garlic_simd::l2_squared_rows(&groups.centres, query, distances);
         order.clear();
         let numbered = (0..).zip(distances.iter());
-        order.extend(numbered.map(|(at, d)| Estimate { at, estimate: *d }));
+        order.extend(numbered.map(|(at, d)| at_distance(at, *d)));
         order.sort_unstable_by_key(Estimate::key);
         cells.clear();
         for group in order.iter() {
@@ -121,10 +136,7 @@ impl View<'_> {
             distances.resize(numbers.len(), 0.0);
             garlic_simd::l2_squared_rows(means, query, distances);
             let numbered = numbers.iter().zip(distances.iter());
-            cells.extend(numbered.map(|(at, d)| Estimate {
-                at: *at,
-                estimate: *d,
-            }));
+            cells.extend(numbered.map(|(at, d)| at_distance(*at, *d)));
             if cells.len() >= enough {
                 break;
             }
