@@ -76,6 +76,15 @@ pub(crate) fn calibrate(
             });
             place = reached.place;
         }
+        // A search interpolates between settings. Where that does not do for a target, its own setting is to be taken whole.
+        let first = table.settings.len() - table.settings.iter().filter(|s| s.k == *k).count();
+        for number in first..table.settings.len() {
+            let target = table.settings[number].recall;
+            let plan = table.plan(*k, target, index.cells());
+            if ladder.recall_of(&plan, cancel)? < target {
+                table.settings[number].measured = target;
+            }
+        }
     }
     Ok(table)
 }

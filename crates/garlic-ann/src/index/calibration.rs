@@ -28,7 +28,8 @@ pub struct Setting {
     pub k: usize,
     /// The target: k-recall@k that the setting is good for.
     pub recall: f64,
-    /// k-recall@k over the held-out points, less its standard error.
+    /// k-recall@k over the held-out points, less its standard error; no more than the target where interpolating from this
+    /// was found not to do for it.
     pub measured: f64,
     /// Cells visited.
     pub probes: usize,

@@ -272,11 +272,34 @@ impl<'a> Ladder<'a> {
             Share::Some => &self.queries[..self.queries.len().div_ceil(4)],
             Share::All => self.queries,
         };
-        let parts: Vec<Sums> = queries
+        let measured = Arc::new(self.run_all(queries, &plan, TRUSTS));
+        self.known.insert((place, share), Arc::clone(&measured));
+        Ok(measured)
+    }
+
+    /// What any plan does: mean recall less its standard error.
+    pub(super) fn recall_of(&self, plan: &Plan, cancel: &Cancel) -> Result<f64> {
+        cancel.check()?;
+        let distrustful = Plan {
+            trust: f32::MAX,
+            ..*plan
+        };
+        let [measured] = self.run_all(self.queries, &distrustful, [plan.trust]);
+        Ok(measured.recall)
+    }
+
+    /// Runs a plan that trusts no estimate; tells what it does with each of some trusts, which ascend.
+    fn run_all<const N: usize>(
+        &self,
+        queries: &[Query],
+        plan: &Plan,
+        trusts: [f32; N],
+    ) -> [Measured; N] {
+        let parts: Vec<Sums<N>> = queries
             .par_chunks(CHUNK)
-            .map(|queries| run(self.index, self.body, queries, self.at, &plan))
+            .map(|queries| run(self.index, self.body, queries, self.at, plan, trusts))
             .collect();
-        let mut sums = Sums::default();
+        let mut sums = Sums::new();
         for part in parts {
             sums.work += part.work;
             for (all, one) in sums.trusting.iter_mut().zip(part.trusting) {
@@ -286,7 +309,7 @@ impl<'a> Ladder<'a> {
             }
         }
         let (n, k) = (queries.len() as f64, self.k as f64);
-        let measured = Arc::new(sums.trusting.map(|s| {
+        sums.trusting.map(|s| {
             let mean = s.found as f64 / (n * k);
             let variance = (s.squares as f64 / (n * k * k) - mean * mean).max(0.0);
             let error = (variance / n).sqrt();
@@ -299,17 +322,23 @@ impl<'a> Ladder<'a> {
                 error,
                 price: price(self.index, self.body, &work) / n,
             }
-        }));
-        self.known.insert((place, share), Arc::clone(&measured));
-        Ok(measured)
+        })
     }
 }
 
 /// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
-#[derive(Default)]
-struct Sums {
+struct Sums<const N: usize> {
     work: Work,
-    trusting: [Trusting; TRUSTS.len()],
+    trusting: [Trusting; N],
+}
+
+impl<const N: usize> Sums<N> {
+    fn new() -> Self {
+        Self {
+            work: Work::default(),
+            trusting: [Trusting::default(); N],
+        }
+    }
 }
 
 /// What comes out with one trust.
@@ -320,9 +349,16 @@ struct Trusting {
     candidates: u64,
 }
 
-/// Runs one plan, which trusts no estimate, on some queries; `at` is the place of its k in the radii.
-fn run(index: &Index, body: &TemperedBody, queries: &[Query], at: usize, plan: &Plan) -> Sums {
-    let mut sums = Sums::default();
+/// Runs one plan, which trusts no estimate, on some queries; `at` is the place of its k in the radii. Trusts ascend.
+fn run<const N: usize>(
+    index: &Index,
+    body: &TemperedBody,
+    queries: &[Query],
+    at: usize,
+    plan: &Plan,
+    trusts: [f32; N],
+) -> Sums<N> {
+    let mut sums = Sums::new();
     // One more, for the query finds itself.
     let wider = Plan {
         k: plan.k + 1,
@@ -339,9 +375,9 @@ fn run(index: &Index, body: &TemperedBody, queries: &[Query], at: usize, plan: &
         let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
         // Candidates come in the same order whatever the trust: the less, the sooner it stops.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);
-        let mut ends = [None; TRUSTS.len()];
+        let mut ends = [None; N];
         let watch = |c: Reranked| {
-            while stopped < TRUSTS.len() && c.estimate > TRUSTS[stopped] * c.worst {
+            while stopped < N && c.estimate > trusts[stopped] * c.worst {
                 ends[stopped] = Some((found, candidates));
                 stopped += 1;
             }
@@ -400,13 +436,8 @@ mod tests {
         let ladder = Ladder::new(&index, body, &queries, 0, k);
         let mut place = ladder.bottom();
         place[RERANK] = ladder.top(RERANK) / 2;
-        let told = run(
-            &index,
-            body,
-            &queries,
-            0,
-            &ladder.plan(place, TRUSTS.len() - 1),
-        );
+        let plan = ladder.plan(place, TRUSTS.len() - 1);
+        let told = run(&index, body, &queries, 0, &plan, TRUSTS);
         for (trust, told) in told.trusting.into_iter().enumerate() {
             let plan = ladder.plan(place, trust);
             let plan = Plan {
