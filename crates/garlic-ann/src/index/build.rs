@@ -114,8 +114,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Cells that were found elsewhere, a number for each row: points of the same number share a cell. Frames, bins and
-    /// codes are fitted to them, and nothing is learned (`cells`, `rounds` and `gradient_epochs` are not used). Points that are held out for
-    /// the calibration join these cells as points do that are added later.
+    /// codes are fitted to them, and nothing is learned (`cells`, `rounds` and `gradient_epochs` are not used). Points that
+    /// are held out for the calibration join these cells as points do that are added later.
     ///
     /// When points are added later, a cell that has grown lets go of points that are nearer to others, and one of more
     /// than 1.4 times the mean number of points is split: these cells are where an index starts, not a promise.

@@ -57,6 +57,7 @@ pub(crate) fn calibrate(
     for (at, k) in ks.iter().enumerate() {
         let count = (queries.len() as f64 * shares[at]).ceil() as usize;
         let mut ladder = Ladder::new(index, body, &queries[..count], at, *k);
+        let first = table.settings.len();
         let mut place = ladder.bottom();
         for (done, target) in TARGETS.iter().enumerate() {
             step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
@@ -77,7 +78,6 @@ pub(crate) fn calibrate(
             place = reached.place;
         }
         // A search interpolates between settings. Where that does not do for a target, its own setting is to be taken whole.
-        let first = table.settings.len() - table.settings.iter().filter(|s| s.k == *k).count();
         for number in first..table.settings.len() {
             let target = table.settings[number].recall;
             let plan = table.plan(*k, target, index.cells());

@@ -118,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn what_makes_retrieval_dearer_is_not_kept() {
+        let (points, right, _) = mixed_up();
+        let config = Config {
+            gradient_epochs: 10,
+            batch: 200,
+            // Steps as long as clusters are far apart.
+            mean_rate: [5.0; 3],
+            ..Config::default()
+        };
+        let mut step = |_| ();
+        let cancel = Cancel::default();
+        let found = descend(points.as_rows(), &right, 8, &config, &cancel, &mut step).unwrap();
+        assert!(agreement(&found, &right) > 0.95);
+    }
+
+    #[test]
     fn an_index_can_be_refined_so() {
         let (points, ..) = mixed_up();
         let build = |epochs: &str, threads: usize| {

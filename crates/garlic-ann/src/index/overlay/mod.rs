@@ -3,7 +3,7 @@
 //! The base (cells, bins, codes and vectors in long arrays, possibly mapped from a file) never changes. Points that
 //! join a cell lie in its *tail*, each behind one of the cell's bins; removed points are marked; a cell that has
 //! changed much is fitted anew and leaves the base for a *run* of its own. `homes` knows where identifiers are, `edit`
-//! makes changes, `reshape` splits, refits and prunes cells, `settle` lets their points go to others, `flatten` lays
+//! makes changes, `join` puts points into cells, `reshape` splits, refits and prunes cells, `settle` lets their points go to others, `flatten` lays
 //! everything out as a new base.
 //!
 //! All of it is shared between copies of an index until one of them changes: a copy is a snapshot.
@@ -14,6 +14,7 @@ mod drift;
 mod edit;
 mod flatten;
 mod homes;
+mod join;
 mod reshape;
 mod run;
 mod settle;

@@ -1,0 +1,155 @@
+//! Cells that points come to: in the tail, or, when that has become too long, with all their points laid out anew.
+
+use super::LiveCell;
+use super::reshape::{Members, code_shape, gather, relay, tail_limit};
+use super::settle::{Settled, settle};
+use super::tail::Tail;
+use super::view::View;
+use crate::cell::part::Projected;
+use crate::error::Result;
+
+/// A cell and what takes its place.
+pub(super) struct Replaced {
+    pub(super) cell: usize,
+    /// The first has its number, the others get new ones.
+    pub(super) cells: Vec<LiveCell>,
+    /// Identifiers of the points that have joined it; none when all its points lie elsewhere now.
+    pub(super) joined: Option<Vec<u64>>,
+}
+
+impl Replaced {
+    pub(super) fn whole(cell: usize, cells: Vec<LiveCell>) -> Self {
+        Self {
+            cell,
+            cells,
+            joined: None,
+        }
+    }
+}
+
+/// A cell without points, with the shape it had.
+pub(super) fn emptied(view: &View<'_>, cell: usize) -> LiveCell {
+    LiveCell {
+        shape: view.live_cell(cell).shape.clone(),
+        ..LiveCell::default()
+    }
+}
+
+/// A cell and the points that come to it.
+pub(super) struct Coming {
+    cell: usize,
+    /// What joins it; when it is to be laid out anew, all its points that stay.
+    members: Members,
+    /// Whether its tail has become too long, so that it is laid out anew.
+    whole: bool,
+    /// Points that leave it then.
+    leaving: Vec<(usize, Members)>,
+    /// Points of other cells that come.
+    moved: Vec<Members>,
+    /// Sum of the squared distances from its mean of points that are new.
+    pub(super) radius: f64,
+}
+
+impl Coming {
+    pub(super) fn new(view: &View<'_>, cell: usize, joining: Members) -> Result<Self> {
+        let state = view.live_cell(cell);
+        let rows = joining.points.as_rows().iter().zip(&joining.beyond);
+        let radius = rows
+            .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond))
+            .sum();
+        let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
+        let mut coming = Self {
+            cell,
+            members: joining,
+            whole: waiting > tail_limit(view, state.living) || state.living == 0,
+            leaving: Vec::new(),
+            moved: Vec::new(),
+            radius,
+        };
+        if coming.whole && state.living > 0 {
+            let all = gather(view, cell, Some(&coming.members))?;
+            let Settled { staying, leaving } = settle(view, cell, all)?;
+            (coming.members, coming.leaving) = (staying, leaving);
+        }
+        Ok(coming)
+    }
+
+    /// A cell that only points of others come to.
+    fn moved_to(view: &View<'_>, cell: usize) -> Self {
+        Self {
+            cell,
+            members: Members::none(view),
+            whole: view.points_in(cell) == 0,
+            leaving: Vec::new(),
+            moved: Vec::new(),
+            radius: 0.0,
+        }
+    }
+
+    /// What takes the cell's place: the points in its tail, or all of them laid out anew.
+    pub(super) fn join(self, view: &View<'_>, total: usize) -> Result<Replaced> {
+        let dim = view.index.space.dim();
+        let (cell, state) = (self.cell, view.live_cell(self.cell));
+        let mut members = self.members.and(dim, self.moved)?;
+        let waiting = state.tail.as_ref().map_or(0, Tail::len) + members.ids.len();
+        let overflows = !self.whole && waiting > tail_limit(view, state.living);
+        if overflows {
+            members = gather(view, cell, Some(&members))?;
+        }
+        if self.whole || overflows {
+            let cells = match members.ids.is_empty() {
+                true => vec![emptied(view, cell)],
+                false => relay(view, cell, members, total),
+            };
+            return Ok(Replaced::whole(cell, cells));
+        }
+        let frame = view.frame(cell);
+        let joined = members.ids.clone();
+        let projected = Projected::new(
+            members.points.clone(),
+            members.beyond.clone(),
+            view.mean(cell),
+            frame.axes,
+        );
+        let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
+        let tail = Tail::new(
+            state.tail.as_ref(),
+            members,
+            &projected,
+            view.centres(cell).0,
+            frame.code_steps(),
+            code_shape(view),
+            dim,
+        )?;
+        let state = LiveCell {
+            living: state.living + joined.len(),
+            dead: state.dead - gone,
+            tail: Some(tail),
+            ..(*state).clone()
+        };
+        Ok(Replaced {
+            cell,
+            cells: vec![state],
+            joined: Some(joined),
+        })
+    }
+}
+
+/// The same with what leaves some of the cells come to others; in the order of the cells.
+pub(super) fn with_moved(view: &View<'_>, mut coming: Vec<Coming>) -> Vec<Coming> {
+    let leaving: Vec<(usize, Members)> = coming
+        .iter_mut()
+        .flat_map(|c| std::mem::take(&mut c.leaving))
+        .collect();
+    for (cell, moved) in leaving {
+        let at = match coming.binary_search_by_key(&cell, |c| c.cell) {
+            Ok(at) => at,
+            Err(at) => {
+                coming.insert(at, Coming::moved_to(view, cell));
+                at
+            }
+        };
+        coming[at].moved.push(moved);
+    }
+    coming
+}
