@@ -292,7 +292,7 @@ impl Config {
             anisotropy: 0.5,
             rounds: 8,
             gradient_epochs: 0,
-            bin_size: 24,
+            bin_size: 48,
             code_bits: 0,
             store: Store::F32,
             calibration_queries: 1000,

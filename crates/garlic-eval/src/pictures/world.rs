@@ -49,6 +49,8 @@ fn default_with(axes: usize) -> Config {
     Config {
         seed: SEED,
         axes,
+        // Few points: with half of the usual bin there is more to see.
+        bin_size: 24,
         ..Config::preset(Preset::Default)
     }
 }

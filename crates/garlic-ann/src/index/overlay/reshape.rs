@@ -48,12 +48,12 @@ fn split_limit(view: &View<'_>, total: usize) -> usize {
         0 => default_cells(total),
         given => given,
     };
-    ((LARGE * total as f64 / cells as f64) as usize).max(8 * config.bin_size)
+    ((LARGE * total as f64 / cells as f64) as usize).max(4 * config.bin_size)
 }
 
 /// Points that may join a cell of `living` points before its bins are cut anew.
 pub(super) fn tail_limit(view: &View<'_>, living: usize) -> usize {
-    (living / 8).max(4 * view.index.config.bin_size)
+    (living / 8).max(2 * view.index.config.bin_size)
 }
 
 /// The size of codes.
