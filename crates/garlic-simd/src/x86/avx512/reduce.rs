@@ -81,7 +81,15 @@ macro_rules! reduction {
                 sums[0] = $step(x, y, sums[0]);
                 i += 16;
             }
-            if i < n {
+            if i < n && n >= 16 {
+                // The last sixteen, without those that are counted already. A masked load at `i` would wait for the
+                // cache line behind the vector, which nobody has asked for.
+                let mask = !tail_mask(16 - (n - i));
+                // SAFETY: both slices have n >= 16 values.
+                let (x, y) = unsafe { (load(pa.add(n - 16)), $load(pb.add(n - 16))) };
+                let (x, y) = (_mm512_maskz_mov_ps(mask, x), _mm512_maskz_mov_ps(mask, y));
+                sums[1] = $step(x, y, sums[1]);
+            } else if i < n {
                 let mask = tail_mask(n - i);
                 // SAFETY: the mask keeps the loads below n.
                 let (x, y) = unsafe { (masked(mask, pa.add(i)), $masked(mask, pb.add(i))) };

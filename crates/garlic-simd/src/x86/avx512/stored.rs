@@ -31,7 +31,23 @@ pub(crate) unsafe fn l2_squared_u8_u8(a: &[u8], b: &[u8]) -> u32 {
         squares(x, y, &mut sums);
         i += 64;
     }
-    if i < n {
+    if i < n && n >= 64 {
+        // The last 64, without those that are counted already. A masked load at `i` would wait for the cache line behind
+        // the vector, which nobody has asked for.
+        let mask = !0u64 << (64 - (n - i));
+        // SAFETY: both slices have n >= 64 bytes.
+        let (x, y) = unsafe {
+            (
+                _mm512_loadu_epi8(pa.add(n - 64)),
+                _mm512_loadu_epi8(pb.add(n - 64)),
+            )
+        };
+        let (x, y) = (
+            _mm512_maskz_mov_epi8(mask, x),
+            _mm512_maskz_mov_epi8(mask, y),
+        );
+        squares(x, y, &mut sums);
+    } else if i < n {
         let mask = (1u64 << (n - i)) - 1;
         // SAFETY: the mask keeps the loads below n.
         let (x, y) = unsafe {
