@@ -7,7 +7,8 @@
 //! "At the budget of the first row" is the recall that as much work buys, all of it counted in distance equivalents,
 //! as the index built from all points does for the target; "in its time" the recall that as many seconds of one thread
 //! buy. Compacted, the index is laid out as a build would have it, with the cells that it has; recalibrated, what
-//! targets take has been measured again as well. The table is Markdown.
+//! targets take has been measured again as well. A second table gives every index the same budget: the cells to visit and
+//! the exact distances to compute that the calibration of the first one has for a target. The tables are Markdown.
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
@@ -17,6 +18,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use common::{Set, right, sort_along_first_axis};
+use garlic_ann::index::Setting;
 use garlic_ann::{Answer, Index, Rows, Search};
 use garlic_linalg::Matrix;
 
@@ -51,6 +53,9 @@ fn main() -> Result<()> {
         &reference,
         &reference,
     );
+    let budgets = Budget::of(&whole);
+    let given = budgets.measure(&whole, queries, &radii)?;
+    let mut second = vec![budgets.row("built from all", &given, &given)];
     drop(whole);
 
     let half = rows.len() / 2;
@@ -79,6 +84,8 @@ fn main() -> Result<()> {
         let rate = Some((rows.len() - half) as f64 / seconds);
         let found = measure(&index, queries, &radii)?;
         row(name, &index, built, rate, &found, &reference);
+        let found = budgets.measure(&index, queries, &radii)?;
+        second.push(budgets.row(name, &found, &given));
         index.compact()?;
         let found = measure(&index, queries, &radii)?;
         let compacted = format!("{name}, compacted");
@@ -87,8 +94,58 @@ fn main() -> Result<()> {
         let found = measure(&index, queries, &radii)?;
         let name = format!("{name}, recalibrated");
         row(&name, &index, built, None, &found, &reference);
+        let found = budgets.measure(&index, queries, &radii)?;
+        second.push(budgets.row(&name, &found, &given));
     }
+    println!("\n{}{}", budgets.header(), second.concat());
     Ok(())
+}
+
+/// What the calibration of one index has for the targets that are shown, to be given to all indexes.
+struct Budget(Vec<Setting>);
+
+impl Budget {
+    fn of(index: &Index) -> Self {
+        let settings = index.tempered().map(|body| &body.calibration().settings);
+        let settings = settings.into_iter().flatten().copied();
+        let shown = SHOWN.map(|at| TARGETS[at]);
+        Self(
+            settings
+                .filter(|s| s.k == K && shown.contains(&s.recall))
+                .collect(),
+        )
+    }
+
+    fn measure(&self, index: &Index, queries: Rows<'_>, radii: &[f32]) -> Result<Vec<Measured>> {
+        let searches = self.0.iter().map(|s| {
+            let search = Search::new(K).recall(s.recall);
+            search.probes(s.probes).rerank(s.rerank)
+        });
+        searches
+            .map(|search| measure_one(index, queries, radii, &search))
+            .collect()
+    }
+
+    fn header(&self) -> String {
+        let names = self
+            .0
+            .iter()
+            .map(|s| format!("{} cells, {} distances | work | ", s.probes, s.rerank));
+        format!(
+            "| index | {}\n|---|{}\n",
+            names.collect::<String>().trim_end(),
+            "---:|---:|".repeat(self.0.len())
+        )
+    }
+
+    fn row(&self, name: &str, found: &[Measured], given: &[Measured]) -> String {
+        let columns = found
+            .iter()
+            .zip(given)
+            .map(|(f, g)| format!("{:.4} | {:.2} | ", f.recall, f.work / g.work));
+        let columns: String = columns.collect();
+        format!("| {name} | {}\n", columns.trim_end())
+    }
 }
 
 /// What one recall target did.
@@ -106,28 +163,33 @@ const SHOWN: [usize; 3] = [3, 5, 8];
 fn measure(index: &Index, queries: Rows<'_>, radii: &[f32]) -> Result<Vec<Measured>> {
     TARGETS
         .iter()
-        .map(|target| {
-            let search = Search::new(K).recall(*target);
-            let mut best = f64::INFINITY;
-            let mut answers = Vec::new();
-            for _ in 0..3 {
-                let started = Instant::now();
-                answers = index.search_batch(queries, &search)?;
-                best = best.min(started.elapsed().as_secs_f64());
-            }
-            let found =
-                |(answer, radius): (&Answer, &f32)| right(answer, *radius) as f64 / K as f64;
-            let count = radii.len() as f64;
-            let work = answers
-                .iter()
-                .map(|a| a.work.distance_equivalents(index.dim()));
-            Ok(Measured {
-                recall: answers.iter().zip(radii).map(found).sum::<f64>() / count,
-                work: work.sum::<f64>() / count,
-                qps: count / best,
-            })
-        })
+        .map(|target| measure_one(index, queries, radii, &Search::new(K).recall(*target)))
         .collect()
+}
+
+fn measure_one(
+    index: &Index,
+    queries: Rows<'_>,
+    radii: &[f32],
+    search: &Search,
+) -> Result<Measured> {
+    let mut best = f64::INFINITY;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let started = Instant::now();
+        answers = index.search_batch(queries, search)?;
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    let found = |(answer, radius): (&Answer, &f32)| right(answer, *radius) as f64 / K as f64;
+    let count = radii.len() as f64;
+    let work = answers
+        .iter()
+        .map(|a| a.work.distance_equivalents(index.dim()));
+    Ok(Measured {
+        recall: answers.iter().zip(radii).map(found).sum::<f64>() / count,
+        work: work.sum::<f64>() / count,
+        qps: count / best,
+    })
 }
 
 /// The recall that a cost buys, between the targets that were measured.
