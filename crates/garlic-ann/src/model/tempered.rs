@@ -15,6 +15,28 @@ use crate::error::Result;
 /// Points that one task assigns.
 const BLOCK: usize = 256;
 
+/// Points that cells must have on average for each axis that their score knows. With fewer, the variances along the axes
+/// are those of the few points that happened to be there, and queries are routed worse than without them: of 4 to 32 axes, 4
+/// to 8 were the best for cells of 150 points. All cells know as many, or those that know more would swallow the others.
+const POINTS_PER_AXIS: usize = 24;
+
+/// Axes of cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axes {
+    /// How many there are: codes are coordinates along all of them.
+    pub(crate) rank: usize,
+    /// How many of them, the first ones, scores know.
+    pub(crate) known: usize,
+}
+
+impl Axes {
+    /// `rank` axes for each of so many cells of so many points.
+    pub(crate) fn new(rank: usize, points: usize, cells: usize) -> Self {
+        let known = rank.min(points / (POINTS_PER_AXIS * cells.max(1)));
+        Self { rank, known }
+    }
+}
+
 /// Coordinates of the mean of a cell that takes no point: farther than any point, and its square is finite.
 pub(crate) const FAR: f32 = 1e18;
 
@@ -31,7 +53,7 @@ pub struct Tempered {
     pub(crate) means: Buffer<f32>,
     /// `rank` axes of every cell, one a row.
     pub(crate) axes: Buffer<f32>,
-    /// Variance along every axis.
+    /// Variance along every axis; beyond those that scores know, that of any other direction.
     pub(crate) variances: Buffer<f32>,
     /// Variance in a direction orthogonal to the axes, per cell.
     pub(crate) residual: Buffer<f32>,
@@ -56,6 +78,18 @@ impl Tempered {
     /// Number of axes of a cell.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// Axes of every cell.
+    pub(crate) fn form(&self) -> Axes {
+        let known = |cell| {
+            let above = |v: &&f32| **v > self.residual_of(cell);
+            self.variances(cell).iter().filter(above).count()
+        };
+        Axes {
+            rank: self.rank,
+            known: (0..self.len()).map(known).max().unwrap_or(0),
+        }
     }
 
     /// Mean of a cell.
@@ -90,7 +124,7 @@ impl Tempered {
         ids: &[u32],
         labels: &mut [u32],
         count: usize,
-        rank: usize,
+        form: Axes,
         anisotropy: f32,
         seed: u64,
         cancel: &Cancel,
@@ -98,13 +132,13 @@ impl Tempered {
         let count = renumber(labels, count);
         let pairs = labels.iter().copied().zip(ids.iter().copied());
         let members = Lists::group(count, pairs);
-        let dim = points.dim();
+        let (dim, rank) = (points.dim(), form.rank);
         let fitted: Vec<_> = (0..count)
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
                 let rows = Matrix::gather(points, members.get(cell));
-                Ok(fit_cell(rows.as_rows(), rank, seed ^ cell as u64))
+                Ok(fit_cell(rows.as_rows(), form, seed ^ cell as u64))
             })
             .collect::<Result<_>>()?;
         let (mut means, mut residual) =
@@ -301,27 +335,29 @@ pub(crate) struct Fitted {
     pub(crate) residual: f32,
 }
 
-/// Fits one cell of at most `rank` axes to its points.
-pub(crate) fn fit_cell(rows: Rows<'_>, rank: usize, seed: u64) -> Fitted {
+/// Fits one cell to its points.
+pub(crate) fn fit_cell(rows: Rows<'_>, form: Axes, seed: u64) -> Fitted {
     let dim = rows.dim();
-    let found = top_components(rows, rank.min(dim), seed);
+    let found = top_components(rows, form.rank.min(dim), seed);
     let total: f64 = rows
         .iter()
         .map(|r| f64::from(garlic_simd::l2_squared(r, &found.mean)))
         .sum::<f64>()
         / rows.len().max(1) as f64;
-    let kept: f64 = found.values.iter().map(|v| f64::from(*v)).sum();
-    let others = dim - found.values.len();
-    let residual = if others == 0 {
+    let mut variances = found.values;
+    let known = form.known.min(variances.len());
+    let kept: f64 = variances[..known].iter().map(|v| f64::from(*v)).sum();
+    let residual = if known == dim {
         // Full rank: the smallest variance stands for the rest.
-        found.values.last().copied().unwrap_or(0.0)
+        variances.last().copied().unwrap_or(0.0)
     } else {
-        ((total - kept).max(0.0) / others as f64) as f32
+        ((total - kept).max(0.0) / (dim - known) as f64) as f32
     };
+    variances[known..].fill(residual);
     Fitted {
         mean: found.mean,
         axes: found.basis,
-        variances: found.values,
+        variances,
         residual,
     }
 }
@@ -351,8 +387,9 @@ mod tests {
         let ids: Vec<u32> = (0..400).collect();
         let rows = Rows::new(&data, dim).unwrap();
         let cancel = Cancel::default();
+        let form = Axes { rank, known: rank };
         let fitted =
-            Tempered::fit(rows, &ids, &mut labels, 5, rank, anisotropy, 3, &cancel).unwrap();
+            Tempered::fit(rows, &ids, &mut labels, 5, form, anisotropy, 3, &cancel).unwrap();
         (data, fitted)
     }
 
@@ -428,7 +465,11 @@ mod tests {
             let [a, b, c] = [row[0] * 6.0, row[1] * 3.0, row[2] * 0.5];
             row.copy_from_slice(&[4.0 + a, b - 1.0, c, 2.0, -3.0]);
         }
-        let fitted = fit_cell(Rows::new(&data, dim).unwrap(), 2, 1);
+        let fitted = fit_cell(
+            Rows::new(&data, dim).unwrap(),
+            Axes { rank: 2, known: 2 },
+            1,
+        );
         for (found, expected) in fitted.mean.iter().zip([4.0, -1.0, 0.0, 2.0, -3.0]) {
             assert!((found - expected).abs() < 0.2, "{:?}", fitted.mean);
         }
@@ -449,5 +490,32 @@ mod tests {
         let mut labels = [4, 1, 1, 4, 0];
         assert_eq!(renumber(&mut labels, 6), 3);
         assert_eq!(labels, [2, 1, 1, 2, 0]);
+    }
+
+    #[test]
+    fn axes_that_few_points_cannot_tell_look_like_any_direction() {
+        let (dim, rank) = (7, 5);
+        let form = Axes::new(rank, 10 * 2 * POINTS_PER_AXIS, 10);
+        assert_eq!((form.rank, form.known), (rank, 2));
+        assert_eq!(Axes::new(rank, 1_000_000, 10).known, rank);
+        let data = random(2 * POINTS_PER_AXIS * dim, 5);
+        let rows = Rows::new(&data, dim).unwrap();
+        let all = fit_cell(rows, Axes { rank, known: rank }, 1);
+        let some = fit_cell(rows, form, 1);
+        assert_eq!(some.axes, all.axes, "codes have them all");
+        assert_eq!(some.variances[..2], all.variances[..2]);
+        assert!(all.variances[2..].iter().all(|v| *v > all.residual));
+        assert_eq!(some.variances[2..], [some.residual; 3]);
+        // The variance as a whole is the same.
+        let whole = |f: &Fitted| f.variances.iter().sum::<f32>() + f.residual * (dim - rank) as f32;
+        assert!((whole(&some) / whole(&all) - 1.0).abs() < 1e-5);
+        // Such an axis does not count, and a model knows how many do.
+        let y = [0.0, 0.0, 1.0, 1.0, 1.0];
+        assert_eq!(relief(0.5, &some.variances, some.residual, &y), 0.0);
+        let ids: Vec<u32> = (0..rows.len() as u32).collect();
+        let mut labels = vec![0; rows.len()];
+        let cancel = Cancel::default();
+        let model = Tempered::fit(rows, &ids, &mut labels, 1, form, 0.5, 1, &cancel).unwrap();
+        assert_eq!(model.form().known, 2);
     }
 }

@@ -10,7 +10,7 @@ use super::streams;
 use crate::cancel::Cancel;
 use crate::config::{Config, MAX_CELLS};
 use crate::error::{Error, Result};
-use crate::model::{Lists, Tempered, by_label};
+use crate::model::{Axes, Lists, Tempered, by_label};
 
 /// Nearest cells by plain distance among which the score decides.
 pub(crate) const SHORTLIST: usize = 8;
@@ -69,12 +69,12 @@ pub(crate) fn fit(
     let Found {
         cells,
         mut labels,
-        rank,
+        axes,
     } = match given {
         Some(given) => take(points, &seen, given, config, cancel)?,
         None => find(points, &seen, config, cancel, step)?,
     };
-    let model = shape(points, &seen, &mut labels, cells, rank, config, cancel)?;
+    let model = shape(points, &seen, &mut labels, cells, axes, config, cancel)?;
     let others = Matrix::gather(points, held);
     let theirs = model.assign(others.as_rows(), SHORTLIST, cancel)?;
     let mut all = vec![0; points.len()];
@@ -90,7 +90,7 @@ pub(crate) fn fit(
 struct Found {
     cells: usize,
     labels: Vec<u32>,
-    rank: usize,
+    axes: Axes,
 }
 
 /// The cells that somebody else has found, numbered from 0 on.
@@ -114,7 +114,7 @@ fn take(
     Ok(Found {
         cells,
         labels,
-        rank,
+        axes: Axes::new(rank, seen.len(), cells),
     })
 }
 
@@ -157,12 +157,13 @@ fn find(
     let mut labels = started.labels;
     let members = Lists::group(started.centres.rows(), by_label(&labels));
     let rank = rank(rows.as_rows(), &members, config, points.len(), cancel)?;
+    let axes = Axes::new(rank, seen.len(), cells);
 
     let count = balance(rows.as_rows(), &mut labels, started.centres.rows(), config);
     let total = config.rounds + config.gradient_epochs + 1;
     step(0, total);
     let refit = |labels: &mut [u32], count: usize| {
-        shape(rows.as_rows(), &ids, labels, count, rank, config, cancel)
+        shape(rows.as_rows(), &ids, labels, count, axes, config, cancel)
     };
     let mut model = refit(&mut labels, count)?;
     for round in 0..config.rounds {
@@ -191,7 +192,7 @@ fn find(
     Ok(Found {
         cells: model.len(),
         labels: seen.iter().map(|i| everyone[*i as usize]).collect(),
-        rank,
+        axes,
     })
 }
 
@@ -200,13 +201,13 @@ fn shape(
     ids: &[u32],
     labels: &mut [u32],
     cells: usize,
-    rank: usize,
+    axes: Axes,
     config: &Config,
     cancel: &Cancel,
 ) -> Result<Tempered> {
     let anisotropy = config.anisotropy as f32;
     let seed = config.seed ^ streams::FRAMES;
-    Tempered::fit(points, ids, labels, cells, rank, anisotropy, seed, cancel)
+    Tempered::fit(points, ids, labels, cells, axes, anisotropy, seed, cancel)
 }
 
 /// Axes of a cell: as many as were asked for, else from the variance within some cells, whose `members` are rows; `points`

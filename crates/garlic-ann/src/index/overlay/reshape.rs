@@ -222,8 +222,9 @@ struct Frame {
 }
 
 fn fit(view: &View<'_>, members: &Members, seed: u64) -> Frame {
-    let (rank, dim) = (view.body.model.rank(), view.body.model.dim());
-    let fitted = fit_cell(members.points.as_rows(), rank, seed);
+    let model = &view.body.model;
+    let (rank, dim) = (model.rank(), model.dim());
+    let fitted = fit_cell(members.points.as_rows(), model.form(), seed);
     let mut axes = fitted.axes.into_vec();
     axes.resize(rank * dim, 0.0);
     let mut variances = fitted.variances;
