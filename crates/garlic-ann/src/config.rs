@@ -140,6 +140,10 @@ pub struct Config {
     /// of the published method below (full covariances, and sizes of cells that fit their number); 0 leaves it out.
     #[serde(default)]
     pub gradient_epochs: usize,
+    /// Tempered: a point also lies in the second nearest cell when that is at most so many times as far as its own, at least
+    /// 1; 0 keeps every point in one cell. Such an index is not changed any more.
+    #[serde(default)]
+    pub spill: f64,
     /// Tempered: points a learned bin holds on average.
     pub bin_size: usize,
     /// Tempered: bits of a coordinate in a point's code, 8 or 4; 0 chooses from the number of points.
@@ -292,6 +296,7 @@ impl Config {
             anisotropy: 0.5,
             rounds: 8,
             gradient_epochs: 0,
+            spill: 0.0,
             bin_size: 48,
             code_bits: 0,
             store: Store::F32,
@@ -389,6 +394,11 @@ impl Config {
             (0.0..=1.0).contains(&self.anisotropy),
             "anisotropy",
             "must be in [0, 1]",
+        )?;
+        check(
+            self.spill == 0.0 || self.spill >= 1.0 && self.spill.is_finite(),
+            "spill",
+            "must be at least 1: how many times as far as its own a point's second cell may be; 0 for none",
         )?;
         check(
             (1..=1 << 16).contains(&self.bin_size),

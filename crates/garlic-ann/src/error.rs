@@ -157,6 +157,11 @@ pub enum Error {
         "an index built by the published method cannot be changed; build with the default preset for updates"
     )]
     Unchanging,
+    /// A change of an index whose points lie in two cells.
+    #[error(
+        "an index whose points lie in second cells as well cannot be changed; build it without `spill` for updates"
+    )]
+    Spilled,
     /// A vector that the stored type cannot hold.
     #[error(
         "vector {row} has the value {value} at coordinate {column}, which the index cannot store as {stored}; build \

@@ -184,6 +184,7 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::IdTooLarge { .. }
         | Error::UnknownId { .. }
         | Error::Unchanging
+        | Error::Spilled
         | Error::Directory { .. }
         | Error::Log { .. } => Code::BadInput,
         _ => Code::Failed,

@@ -18,7 +18,7 @@ use super::part::{Part, Projected, Scales, Steps, code_width};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::model::{Lists, Tempered, by_label};
+use crate::model::{Lists, NONE, Tempered, by_label};
 
 /// Codes of bin centres are always of this size: there are few of them.
 pub(crate) const BIN_BITS: CodeBits = CodeBits::Eight;
@@ -101,7 +101,8 @@ pub(crate) const ROUNDING: f32 = 1e-5;
 
 impl Learned {
     /// Cuts every cell into bins of about `bin_size` points and codes them; also returns the stored order of
-    /// the rows. `residual` is the squared distance of each point from the space that `points` live in.
+    /// the rows. `residual` is the squared distance of each point from the space that `points` live in. Points lie in the cells
+    /// of `labels` and in those of `seconds`, where it names one.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of them different things"
@@ -111,6 +112,7 @@ impl Learned {
         residual: &[f32],
         model: &Tempered,
         labels: &[u32],
+        seconds: &[u32],
         held: &[u32],
         bin_size: usize,
         bits: CodeBits,
@@ -118,7 +120,8 @@ impl Learned {
         cancel: &Cancel,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<(Self, Vec<u32>)> {
-        let members = Lists::group(model.len(), by_label(labels));
+        let spilled = by_label(seconds).filter(|(cell, _)| *cell != NONE);
+        let members = Lists::group(model.len(), by_label(labels).chain(spilled));
         let width = code_width(model.rank());
         let finished = std::sync::atomic::AtomicUsize::new(0);
         let parts: Vec<(Scales, Part, Vec<u32>)> = (0..model.len())

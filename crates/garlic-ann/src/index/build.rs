@@ -350,13 +350,17 @@ impl<'a> Builder<'a> {
             &report,
         )?;
         drop(points);
+        let mut asked = vec![false; held.len()];
         let held: Vec<u32> = (0..)
             .zip(&order)
-            .filter(|(_, row)| held.binary_search(row).is_ok())
-            .map(|(position, _)| position)
+            .filter_map(|(position, row)| {
+                let number = held.binary_search(row).ok()?;
+                // Once, if it lies in two cells.
+                (!std::mem::replace(&mut asked[number], true)).then_some(position)
+            })
             .collect();
         let ledger = Ledger {
-            built: order.len() as u64,
+            built: vectors.len() as u64,
             radius: fast.learned.mean_norm(),
             ..Ledger::default()
         };

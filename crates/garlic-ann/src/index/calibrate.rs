@@ -98,8 +98,10 @@ impl Index {
     /// index of fewer than ten points is left as it is.
     ///
     /// # Errors
-    /// An index built by the published method is not calibrated; a damaged file; no worker threads.
+    /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
+    /// file; no worker threads.
     pub fn recalibrate(&mut self) -> Result<()> {
+        self.check_changing()?;
         let Body::Tempered(body) = &self.body else {
             return Err(Error::Unchanging);
         };
@@ -200,7 +202,7 @@ pub(crate) const CACHED: usize = 16 << 20;
 
 /// The held-out points with the distances of their true neighbours, by brute force.
 fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {
-    let (dim, len) = (index.space.dim(), index.len());
+    let (dim, points) = (index.space.dim(), index.first_positions());
     let most = ks.iter().copied().max().unwrap_or(1);
     held.par_chunks(held.len().div_ceil(2 * rayon::current_num_threads().max(1)))
         .map(|held| {
@@ -220,11 +222,11 @@ fn truth(index: &Index, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<V
                 .zip(&mut bytes)
                 .map(|(v, b)| index.vectors.prepare(v, b))
                 .collect();
-            for block in (0..len).step_by(BLOCK) {
+            for block in points.chunks(BLOCK) {
                 cancel.check()?;
                 for ((own, query), list) in held.iter().zip(&prepared).zip(&mut lists) {
-                    let others = (block..(block + BLOCK).min(len)).filter(|p| *p != *own as usize);
-                    list.extend(others.map(|p| index.vectors.distance(query, p)));
+                    let others = block.iter().filter(|p| *p != own);
+                    list.extend(others.map(|p| index.vectors.distance(query, *p as usize)));
                     if list.len() > most {
                         list.select_nth_unstable_by(most - 1, f32::total_cmp);
                         list.truncate(most);

@@ -372,6 +372,7 @@ fn run<const N: usize>(
             .vectors
             .read(index.space.dim(), query.position, &mut vector);
         index.embedding.as_query(&mut vector);
+        let own = index.ids[query.position];
         let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
         // Candidates come in the same order whatever the trust: the less, the sooner it stops.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);
@@ -382,7 +383,8 @@ fn run<const N: usize>(
                 stopped += 1;
             }
             candidates += 1;
-            found += u64::from(c.at as usize != query.position && c.squared.sqrt() <= radius);
+            found +=
+                u64::from(c.new && index.ids[c.at as usize] != own && c.squared.sqrt() <= radius);
         };
         let view = View::new(index, body);
         sums.work += view.search_watched(&vector, &wider, &mut scratch, &mut best, watch);

@@ -116,7 +116,35 @@ impl Index {
     /// Number of vectors.
     pub fn len(&self) -> usize {
         let changes = self.overlay.changes();
-        changes.map_or(self.ids.len(), |changes| changes.living())
+        match changes {
+            Some(changes) => changes.living(),
+            None if self.spills() => self.ids.len().min(self.ledger.built as usize),
+            None => self.ids.len(),
+        }
+    }
+
+    /// Whether points may lie in two cells, at two positions.
+    pub(crate) fn spills(&self) -> bool {
+        self.config.spill > 0.0 && matches!(self.body, Body::Tempered(_))
+    }
+
+    /// Positions of the base, of each point the first.
+    pub(crate) fn first_positions(&self) -> Vec<u32> {
+        let positions = 0..self.ids.len() as u32;
+        if !self.spills() {
+            return positions.collect();
+        }
+        let is_first = |p: &u32| self.lookup().position(self.ids[*p as usize]) == Some(*p);
+        positions.filter(is_first).collect()
+    }
+
+    /// Fails for an index that stays as it was built.
+    pub(crate) fn check_changing(&self) -> Result<()> {
+        match self.body {
+            Body::Published(_) => Err(Error::Unchanging),
+            Body::Tempered(_) if self.spills() => Err(Error::Spilled),
+            Body::Tempered(_) => Ok(()),
+        }
     }
 
     /// Whether the index holds no vector: all have been removed.

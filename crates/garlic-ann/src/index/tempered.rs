@@ -17,7 +17,8 @@ use crate::config::{Config, Store};
 use crate::error::{Error, Result};
 use crate::model::Tempered;
 use crate::space::{Space, beyond};
-use crate::train::{streams, tempered::code_bits};
+use crate::train::streams;
+use crate::train::tempered::{SHORTLIST, code_bits};
 
 /// Tempered cells with learned bins and codes.
 ///
@@ -371,7 +372,8 @@ pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     ids
 }
 
-/// Cuts the cells into bins and codes their points; also returns the stored order of the rows.
+/// Cuts the cells into bins and codes their points; also returns the stored order of the rows, in which those that lie in two
+/// cells come twice.
 #[expect(
     clippy::too_many_arguments,
     reason = "one call, all of them different things"
@@ -388,11 +390,16 @@ pub(crate) fn build(
     done: &(dyn Fn(usize) + Sync),
 ) -> Result<(TemperedBody, Vec<u32>)> {
     let outside = outside(vectors, space, points);
+    let seconds = match config.spill {
+        0.0 => Vec::new(),
+        times => model.seconds(points, labels, times, SHORTLIST, cancel)?,
+    };
     let (learned, order) = Learned::build(
         points,
         &outside,
         &model,
         labels,
+        &seconds,
         held,
         config.bin_size,
         code_bits(config, points.len()),

@@ -12,4 +12,4 @@ pub(crate) use assign::Lists;
 pub use assign::{AssignWork, Assignment, assign};
 pub use gaussians::{Factors, Gaussians, packed_len};
 pub use tempered::Tempered;
-pub(crate) use tempered::{Axes, Cells, FAR, by_label, fit_cell, relief};
+pub(crate) use tempered::{Axes, Cells, FAR, NONE, by_label, fit_cell, relief};

@@ -40,6 +40,9 @@ impl Axes {
 /// Coordinates of the mean of a cell that takes no point: farther than any point, and its square is finite.
 pub(crate) const FAR: f32 = 1e18;
 
+/// Stands for no cell.
+pub(crate) const NONE: u32 = u32::MAX;
+
 /// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tempered {
@@ -170,13 +173,50 @@ impl Tempered {
         shortlist: usize,
         cancel: &Cancel,
     ) -> Result<Vec<u32>> {
-        let cells = Cells {
+        self.cells().assign(points, shortlist, cancel)
+    }
+
+    /// The cell with the smallest score but that of `labels` of every point, where it is at most `times` as far;
+    /// [`NONE`] where it is farther. Scores are squared distances.
+    pub(crate) fn seconds(
+        &self,
+        points: Rows<'_>,
+        labels: &[u32],
+        times: f64,
+        shortlist: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<u32>> {
+        let times = times * times;
+        let decide = |point: usize, scores: &[(f32, u32)]| {
+            let own = labels[point];
+            let mut others = scores.iter().copied().filter(|(_, cell)| *cell != own);
+            let Some(first) = others.next() else {
+                return NONE;
+            };
+            let next = others.fold(first, |best, other| match by_score(&other, &best).is_lt() {
+                true => other,
+                false => best,
+            });
+            // Its own cell is not among those looked at when somebody else has chosen it: any of them is nearer.
+            let own = scores.iter().find(|(_, cell)| *cell == own);
+            let length = garlic_simd::dot(points.row(point), points.row(point));
+            let squared = |score: f32| f64::from(score + length);
+            match own.is_none_or(|own| squared(next.0) <= times * squared(own.0)) {
+                true => next.1,
+                false => NONE,
+            }
+        };
+        self.cells()
+            .decide(points, shortlist.max(2), cancel, &decide)
+    }
+
+    fn cells<'a>(&'a self) -> Cells<'a, impl Fn(usize) -> (&'a [f32], &'a [f32], f32) + Sync> {
+        Cells {
             anisotropy: self.anisotropy,
             rank: self.rank,
             means: &self.means,
             shape: |cell: usize| (self.axes(cell), self.variances(cell), self.residual[cell]),
-        };
-        cells.assign(points, shortlist, cancel)
+        }
     }
 }
 
@@ -200,30 +240,63 @@ where
         shortlist: usize,
         cancel: &Cancel,
     ) -> Result<Vec<u32>> {
-        let mut labels = vec![0; points.len()];
+        let shortlist = match self.anisotropy == 0.0 {
+            true => 1,
+            false => shortlist,
+        };
+        self.decide(points, shortlist, cancel, &|_, scores: &[(f32, u32)]| {
+            let mut best = (f32::INFINITY, NONE);
+            for score in scores {
+                if by_score(score, &best).is_lt() {
+                    best = *score;
+                }
+            }
+            // Scores that are no numbers, of a damaged file, win against nothing.
+            match best.1 {
+                NONE => scores.first().map_or(0, |first| first.1),
+                cell => cell,
+            }
+        })
+    }
+
+    /// What `decide` makes of each point, by its number, and the scores of the `shortlist` cells that are nearest to it by
+    /// plain distance, in no order and less the point's own squared length.
+    fn decide(
+        &self,
+        points: Rows<'_>,
+        shortlist: usize,
+        cancel: &Cancel,
+        decide: &(dyn Fn(usize, &[(f32, u32)]) -> u32 + Sync),
+    ) -> Result<Vec<u32>> {
+        let mut decided = vec![0; points.len()];
         let norms: Vec<f32> = self
             .means
             .chunks_exact(points.dim())
             .map(|m| garlic_simd::dot(m, m))
             .collect();
-        let shortlist = if self.anisotropy == 0.0 {
-            1
-        } else {
-            shortlist.clamp(1, norms.len().max(1))
-        };
-        labels
-            .par_chunks_mut(BLOCK)
-            .enumerate()
-            .try_for_each(|(block, labels)| -> Result<()> {
+        let shortlist = shortlist.clamp(1, norms.len().max(1));
+        decided.par_chunks_mut(BLOCK).enumerate().try_for_each(
+            |(block, decided)| -> Result<()> {
                 cancel.check()?;
-                let rows = points.slice(block * BLOCK..block * BLOCK + labels.len());
-                self.assign_block(rows, &norms, shortlist, labels);
+                let first = block * BLOCK;
+                let rows = points.slice(first..first + decided.len());
+                self.score_block(rows, &norms, shortlist, |row, scores| {
+                    decided[row] = decide(first + row, scores);
+                });
                 Ok(())
-            })?;
-        Ok(labels)
+            },
+        )?;
+        Ok(decided)
     }
 
-    fn assign_block(&self, rows: Rows<'_>, norms: &[f32], shortlist: usize, labels: &mut [u32]) {
+    /// Tells `each` row of a block its scores.
+    fn score_block(
+        &self,
+        rows: Rows<'_>,
+        norms: &[f32],
+        shortlist: usize,
+        mut each: impl FnMut(usize, &[(f32, u32)]),
+    ) {
         let (cells, dim) = (norms.len(), rows.dim());
         let mut products = vec![0.0; rows.len() * cells];
         gemm(
@@ -238,45 +311,31 @@ where
             -2.0,
             0.0,
         );
-        let mut ranked: Vec<(f32, u32)> = Vec::with_capacity(cells);
+        let mut scores: Vec<(f32, u32)> = Vec::with_capacity(cells);
         let mut centred = vec![0.0; dim];
         let mut y = vec![0.0; self.rank];
-        for ((row, products), label) in rows.iter().zip(products.chunks_exact(cells)).zip(labels) {
-            ranked.clear();
-            ranked.extend(
-                products
-                    .iter()
-                    .zip(norms)
-                    .zip(0..)
-                    .map(|((p, n), c)| (p + n, c)),
-            );
+        for (number, row) in rows.iter().enumerate() {
+            let products = products[number * cells..][..cells].iter();
+            scores.clear();
+            scores.extend(products.zip(norms).zip(0..).map(|((p, n), c)| (p + n, c)));
             if shortlist < cells {
-                ranked.select_nth_unstable_by(shortlist - 1, by_score);
-                ranked.truncate(shortlist);
+                scores.select_nth_unstable_by(shortlist - 1, by_score);
+                scores.truncate(shortlist);
             }
-            let mut best = (f32::INFINITY, u32::MAX);
-            for (plain, cell) in &ranked {
-                let cell = *cell as usize;
-                let score = if self.anisotropy == 0.0 || *plain > 0.25 * FAR * FAR {
-                    *plain
-                } else {
-                    let mean = &self.means[cell * dim..][..dim];
-                    for ((c, x), m) in centred.iter_mut().zip(row).zip(mean) {
-                        *c = x - m;
-                    }
-                    let (axes, variances, residual) = (self.shape)(cell);
-                    garlic_simd::dots(axes, &centred, &mut y);
-                    plain - relief(self.anisotropy, variances, residual, &y)
-                };
-                if by_score(&(score, cell as u32), &best).is_lt() {
-                    best = (score, cell as u32);
+            for (score, cell) in &mut scores {
+                if self.anisotropy == 0.0 || *score > 0.25 * FAR * FAR {
+                    continue;
                 }
+                let cell = *cell as usize;
+                let mean = &self.means[cell * dim..][..dim];
+                for ((c, x), m) in centred.iter_mut().zip(row).zip(mean) {
+                    *c = x - m;
+                }
+                let (axes, variances, residual) = (self.shape)(cell);
+                garlic_simd::dots(axes, &centred, &mut y);
+                *score -= relief(self.anisotropy, variances, residual, &y);
             }
-            // Scores that are no numbers, of a damaged file, win against nothing.
-            *label = match best.1 {
-                u32::MAX => ranked.first().map_or(0, |first| first.1),
-                cell => cell,
-            };
+            each(number, &scores);
         }
     }
 }

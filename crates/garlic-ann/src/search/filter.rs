@@ -151,12 +151,13 @@ impl Allowed {
             Ids::Predicate(allows) => allows,
         };
         match ids {
-            // Few are looked up; many, or a bitmap of more than there are points, are asked about each point.
-            Ids::Bitmap(ids) if ids.len() <= index.ids.len() as u64 => {
+            // Few are looked up; many, a bitmap of more than there are points, and those of points at two positions are
+            // asked about each position.
+            Ids::Bitmap(ids) if ids.len() <= index.ids.len() as u64 && !index.spills() => {
                 ids.iter().for_each(&mut look_up);
             }
-            Ids::Sorted(ids) => ids.iter().copied().for_each(&mut look_up),
-            Ids::Bitmap(_) | Ids::Predicate(_) => {
+            Ids::Sorted(ids) if !index.spills() => ids.iter().copied().for_each(&mut look_up),
+            Ids::Sorted(_) | Ids::Bitmap(_) | Ids::Predicate(_) => {
                 for (position, id) in (0..).zip(&index.ids[..]) {
                     if alive(position) && contains(*id) {
                         set(position);
@@ -182,6 +183,10 @@ impl Allowed {
             allowed.cells = (0..view.cells())
                 .map(|cell| allowed.count_in(&view, cell))
                 .collect();
+        }
+        if index.spills() {
+            let first = index.first_positions().into_iter();
+            allowed.count = first.filter(|p| allowed.contains(*p)).count();
         }
         allowed
     }

@@ -148,6 +148,10 @@ impl Index {
             })
             .collect();
         hits.sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id)));
+        if self.spills() {
+            // Two positions of one point are next to each other now.
+            hits.dedup_by_key(|hit| hit.id);
+        }
         Answer { hits, work, exact }
     }
 

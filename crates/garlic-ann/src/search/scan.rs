@@ -9,6 +9,8 @@ use super::params::Hit;
 #[derive(Default)]
 pub(crate) struct Best {
     k: usize,
+    /// Whether a point may be offered twice.
+    twice: bool,
     heap: BinaryHeap<Scored>,
 }
 
@@ -37,8 +39,14 @@ impl PartialOrd for Scored {
 }
 
 impl Best {
+    /// Forgets all; `k` are wanted of points each of which is offered once.
     pub(crate) fn start(&mut self, k: usize) {
-        self.k = k;
+        self.start_for(k, false);
+    }
+
+    /// Forgets all; `k` are wanted of points some of which may be offered `twice`.
+    pub(crate) fn start_for(&mut self, k: usize, twice: bool) {
+        (self.k, self.twice) = (k, twice);
         self.heap.clear();
     }
 
@@ -50,18 +58,26 @@ impl Best {
         }
     }
 
-    pub(crate) fn offer(&mut self, squared: f32, id: u64, position: u32) {
+    /// Takes a point in if it is among the best, and says whether it has.
+    pub(crate) fn offer(&mut self, squared: f32, id: u64, position: u32) -> bool {
         let scored = Scored {
             squared,
             id,
             position,
         };
+        if self.twice && self.heap.iter().any(|other| other.id == id) {
+            return false;
+        }
         if self.heap.len() < self.k {
             self.heap.push(scored);
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && scored < *worst
-        {
-            *worst = scored;
+            return true;
+        }
+        match self.heap.peek_mut() {
+            Some(mut worst) if scored < *worst => {
+                *worst = scored;
+                true
+            }
+            _ => false,
         }
     }
 

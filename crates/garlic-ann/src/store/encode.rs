@@ -60,7 +60,7 @@ impl<'a> Source<'a> {
         let meta = serde_json::to_vec(&MetaView {
             dim: index.space.dim(),
             longest: index.embedding.longest(),
-            points: index.len(),
+            points: index.ids.len(),
             cells: index.cells(),
             element: Element::of(&index.vectors),
             config: &index.config,

@@ -38,8 +38,8 @@ pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
     check_space(&index.space)?;
     check_cell_shapes(&body.model, &index.space)?;
     check_cells(&body.model, &index.space)?;
-    check_bin_shapes(&body.learned, &body.model, index.len())?;
-    check_bins(&body.learned, &index.space, index.len())?;
+    check_bin_shapes(&body.learned, &body.model, index.ids.len())?;
+    check_bins(&body.learned, &index.space, index.ids.len())?;
     check_codes(&body.learned)
 }
 

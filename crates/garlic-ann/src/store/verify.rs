@@ -70,7 +70,7 @@ impl Summary {
 
 /// Checks identifiers, axes, members, bins and codes of an index that was read.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
-    check_ids(&index.ids)?;
+    check_ids(index)?;
     if let Some(rotation) = &index.space.rotation {
         let axes = rotation.as_slice();
         check_axes(axes, index.space.dim())
@@ -122,15 +122,31 @@ fn check_published(index: &Index, body: &Published) -> Result<(), Fault> {
     Ok(())
 }
 
-fn check_ids(ids: &[u64]) -> Result<(), Fault> {
-    let mut sorted = ids.to_vec();
+/// Every identifier is there once; where points may lie in two cells, at most twice, with the same vector.
+fn check_ids(index: &Index) -> Result<(), Fault> {
+    let mut sorted: Vec<(u64, usize)> = index.ids.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(inconsistent(
-            Kind::Ids,
-            format!("the identifier {} is given twice", pair[0]),
-        )),
-        None => Ok(()),
+    let wrong = |message: String| Err(inconsistent(Kind::Ids, message));
+    let mut distinct = 0;
+    for same in sorted.chunk_by(|a, b| a.0 == b.0) {
+        distinct += 1;
+        let id = same[0].0;
+        match same {
+            [_] => {}
+            [_, _] if !index.spills() => {
+                return wrong(format!("the identifier {id} is given twice"));
+            }
+            [(_, first), (_, second)] => {
+                if vector(index, *first) != vector(index, *second) {
+                    return wrong(format!("the identifier {id} has two vectors"));
+                }
+            }
+            more => return wrong(format!("the identifier {id} is given {} times", more.len())),
+        }
+    }
+    match index.spills() && distinct != index.len() {
+        true => wrong(format!("{distinct} identifiers of {} points", index.len())),
+        false => Ok(()),
     }
 }
 

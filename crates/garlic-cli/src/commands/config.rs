@@ -76,6 +76,10 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
                 "gradient_epochs",
                 "most epochs of the published objective, with the parameters of preset paper, that refine the cells; 0 for none",
             ),
+            (
+                "spill",
+                "a point also lies in its second nearest cell when that is at most so many times as far, at least 1; 0 for none",
+            ),
             ("bin_size", "points that a bin holds on average"),
             (
                 "code_bits",

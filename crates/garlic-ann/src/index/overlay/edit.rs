@@ -147,7 +147,12 @@ impl Index {
         };
         let view = View::new(self, body);
         let points = view.admitted().filter_map(|p| view.point(p));
-        points.map(|p| p.id).collect()
+        let mut ids: Vec<u64> = points.map(|p| p.id).collect();
+        if self.spills() {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        ids
     }
 
     fn spot(&self, id: u64) -> Option<Spot> {
@@ -179,9 +184,7 @@ impl Index {
 
     /// The vectors as the index takes them, once everything about them has been checked.
     fn check_change<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<Embedded<'a>> {
-        if matches!(self.body, Body::Published(_)) {
-            return Err(Error::Unchanging);
-        }
+        self.check_changing()?;
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
                 expected: self.dim(),
@@ -214,6 +217,7 @@ impl Index {
         &mut self,
         edit: impl FnOnce(&mut Self, &TemperedBody) -> Result<()> + Send,
     ) -> Result<()> {
+        self.check_changing()?;
         let Body::Tempered(body) = &self.body else {
             return Err(Error::Unchanging);
         };

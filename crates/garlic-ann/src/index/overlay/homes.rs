@@ -88,13 +88,15 @@ impl Lookup {
         let largest = ids.iter().copied().max().unwrap_or(0);
         if largest < 4 * ids.len() as u64 {
             let mut positions = vec![GONE; largest as usize + 1];
-            for (position, id) in (0..).zip(ids) {
-                positions[*id as usize] = position;
+            // The first, of a point that lies in two cells.
+            for (position, id) in ids.iter().enumerate().rev() {
+                positions[*id as usize] = position as u32;
             }
             return Self::Dense(positions);
         }
         let mut pairs: Vec<(u64, u32)> = ids.iter().copied().zip(0..).collect();
         pairs.sort_unstable();
+        pairs.dedup_by_key(|pair| pair.0);
         Self::Sorted(pairs)
     }
 

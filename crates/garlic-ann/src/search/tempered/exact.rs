@@ -68,7 +68,7 @@ impl View<'_> {
     pub(in crate::search) fn brute_force(&self, query: &[f32], k: usize, best: &mut Best) -> Work {
         let mut bytes = Vec::new();
         let query = self.index.vectors.prepare(query, &mut bytes);
-        best.start(k);
+        best.start_for(k, self.index.spills());
         let mut work = Work::default();
         if self.admits_all() {
             let ids = &self.index.ids;
@@ -176,7 +176,7 @@ impl View<'_> {
         }
         let TemperedScratch { found, bytes, .. } = scratch;
         let prepared = self.index.vectors.prepare(query, bytes);
-        best.start(k);
+        best.start_for(k, self.index.spills());
         for (i, f) in found.iter().enumerate() {
             if let Some(next) = found.get(i + AHEAD) {
                 self.prefetch(next.at);

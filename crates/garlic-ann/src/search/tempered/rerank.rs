@@ -13,6 +13,8 @@ pub(crate) struct Reranked {
     pub(crate) squared: f32,
     /// The squared distance that it had to beat.
     pub(crate) worst: f32,
+    /// Whether it is among the best now, and was not before.
+    pub(crate) new: bool,
 }
 
 impl View<'_> {
@@ -26,7 +28,7 @@ impl View<'_> {
         work: &mut Work,
         mut watch: impl FnMut(Reranked),
     ) {
-        best.start(plan.k);
+        best.start_for(plan.k, self.index.spills());
         for f in found.iter().take(AHEAD) {
             self.prefetch(f.at);
         }
@@ -39,18 +41,19 @@ impl View<'_> {
             }
             let squared = self.distance(f.at, query);
             work.candidates += 1;
+            let worst = best.worst();
+            // Equal distances are told apart by their identifiers.
+            let new = squared <= worst
+                && self
+                    .point(f.at)
+                    .is_some_and(|point| best.offer(squared, point.id, f.at));
             watch(Reranked {
                 at: f.at,
                 estimate: f.estimate,
                 squared,
-                worst: best.worst(),
+                worst,
+                new,
             });
-            // Equal distances are told apart by their identifiers.
-            if squared <= best.worst()
-                && let Some(point) = self.point(f.at)
-            {
-                best.offer(squared, point.id, f.at);
-            }
         }
     }
 }

@@ -1,0 +1,248 @@
+//! Points that lie in a second cell as well: found once, by every kind of search, and in an index that stays as it is.
+
+use garlic_ann::{Config, Error, Filter, Index, Live, Metric, Range, Rows, Search};
+use garlic_linalg::{random_stream, uniform_unit};
+
+const N: usize = 3000;
+const DIM: usize = 16;
+
+/// Whole numbers around a few hundred centres, so that many distances are equal.
+fn data(n: usize, seed: u64) -> Vec<f32> {
+    let mut random = random_stream(seed, 3);
+    let mut places = random_stream(5, 3);
+    let centres: Vec<f32> = (0..300 * DIM)
+        .map(|_| 40.0 + 170.0 * uniform_unit(&mut places) as f32)
+        .collect();
+    (0..n)
+        .flat_map(|_| {
+            let centre = (uniform_unit(&mut random) * 300.0) as usize * DIM;
+            let noise = |c: &f32| (c + 60.0 * (uniform_unit(&mut random) as f32 - 0.5)).round();
+            let row: Vec<f32> = centres[centre..centre + DIM].iter().map(noise).collect();
+            row
+        })
+        .collect()
+}
+
+fn config(spill: f64) -> Config {
+    Config {
+        spill,
+        cells: 20,
+        seed: 7,
+        ..Config::default()
+    }
+}
+
+fn build(values: &[f32], config: Config) -> Index {
+    let rows = Rows::new(values, DIM).unwrap();
+    Index::builder().config(config).build(rows).unwrap()
+}
+
+/// Everything by (squared distance, id), of the points that `counts` is true of.
+fn truth(values: &[f32], query: &[f32], counts: impl Fn(u64) -> bool) -> Vec<(f32, u64)> {
+    let rows = Rows::new(values, DIM).unwrap();
+    let mut all: Vec<(f32, u64)> = rows
+        .iter()
+        .map(|row| garlic_simd::l2_squared(query, row).sqrt())
+        .zip(0..)
+        .filter(|(_, id)| counts(*id))
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all
+}
+
+fn pairs(answer: &garlic_ann::Answer) -> Vec<(f32, u64)> {
+    answer.hits.iter().map(|h| (h.distance, h.id)).collect()
+}
+
+#[test]
+fn exact_answers_are_those_of_brute_force_and_no_point_comes_twice() {
+    let (values, asked) = (data(N, 1), data(40, 2));
+    let queries = Rows::new(&asked, DIM).unwrap();
+    for (spill, code_bits, halves) in [(1.1, 8, false), (1e6, 4, false), (1.2, 4, true)] {
+        let values: Vec<f32> = match halves {
+            true => values.iter().map(|v| v + 0.5).collect(),
+            false => values.clone(),
+        };
+        let index = build(
+            &values,
+            Config {
+                code_bits,
+                ..config(spill)
+            },
+        );
+        assert_eq!(index.len(), N);
+        let mut ids = index.ids();
+        ids.sort_unstable();
+        assert!(ids.iter().copied().eq(0..N as u64));
+        for query in queries.iter().chain([&values[..DIM]]) {
+            let all = truth(&values, query, |_| true);
+            for k in [1, 10, 300, N, N + 5] {
+                let answer = index.search(query, &Search::new(k).exact(true)).unwrap();
+                assert_eq!(pairs(&answer), all[..k.min(N)], "spill {spill}, k {k}");
+                assert!(answer.exact);
+            }
+            for search in [
+                Search::new(10),
+                Search::new(100).recall(0.6),
+                Search::new(10).probes(20).bins(1.0).rerank(2 * N),
+            ] {
+                let answer = index.search(query, &search).unwrap();
+                let mut found = pairs(&answer);
+                assert!(found.is_sorted_by(|a, b| a.0 < b.0 || a.0 == b.0 && a.1 < b.1));
+                found.sort_unstable_by_key(|hit| hit.1);
+                found.dedup_by_key(|hit| hit.1);
+                assert_eq!(found.len(), answer.hits.len());
+            }
+            // Everything is looked at, in both cells of a point.
+            let whole = Search::new(10).probes(20).bins(1.0).rerank(2 * N);
+            assert_eq!(pairs(&index.search(query, &whole).unwrap()), all[..10]);
+            let radius = all[70].0;
+            let within = all.iter().filter(|hit| hit.0 <= radius).count();
+            let answer = index.range(query, &Range::new(radius)).unwrap();
+            assert_eq!(pairs(&answer), all[..within]);
+        }
+        for search in [Search::new(10), Search::new(5).exact(true)] {
+            let one = index.search_batch(queries, &search).unwrap();
+            let two = index.search_batch(queries, &search.clone().threads(2));
+            assert_eq!(one, two.unwrap());
+            for (query, answer) in queries.iter().zip(&one) {
+                assert_eq!(index.search(query, &search).unwrap(), *answer);
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_let_both_places_of_a_point_through_and_no_others() {
+    let (values, asked) = (data(N, 1), data(20, 3));
+    let index = build(&values, config(1e6));
+    for step in [2, 7, 200] {
+        let counts = move |id: u64| id.is_multiple_of(step);
+        let allowed: Vec<u64> = (0..N as u64).filter(|id| counts(*id)).collect();
+        let filters = [
+            Filter::ids(allowed.clone()),
+            Filter::bitmap(allowed.iter().copied().collect()),
+            Filter::predicate(counts),
+        ];
+        for query in Rows::new(&asked, DIM).unwrap().iter() {
+            let all = truth(&values, query, counts);
+            for filter in &filters {
+                let search = Search::new(8).filter(filter.clone());
+                let exact = index.search(query, &search.clone().exact(true)).unwrap();
+                assert_eq!(pairs(&exact), all[..8], "every {step}th");
+                let near = index.search(query, &search).unwrap();
+                assert!(near.hits.iter().all(|hit| counts(hit.id)));
+                assert_eq!(near.hits.len(), 8);
+                let range = Range::new(all[12].0).filter(filter.clone());
+                let within = all.iter().filter(|hit| hit.0 <= all[12].0).count();
+                let found = index.range(query, &range).unwrap();
+                assert_eq!(pairs(&found), all[..within]);
+            }
+        }
+    }
+}
+
+#[test]
+fn second_cells_find_more_in_as_many_cells_and_targets_are_met() {
+    let (values, asked) = (data(N, 1), data(300, 4));
+    let queries = Rows::new(&asked, DIM).unwrap();
+    let recall = |index: &Index, search: &Search| {
+        let mut found = 0;
+        for query in queries.iter() {
+            let radius = truth(&values, query, |_| true)[9].0;
+            let hits = index.search(query, search).unwrap().hits;
+            found += hits.iter().filter(|hit| hit.distance <= radius).count();
+        }
+        found as f64 / (10 * queries.len()) as f64
+    };
+    let two_cells = Search::new(10).probes(2).bins(1.0).rerank(2 * N);
+    let [none, some, all] = [0.0, 1.1, 1e6].map(|spill| build(&values, config(spill)));
+    let [none, few, more] = [&none, &some, &all].map(|index| recall(index, &two_cells));
+    assert!(none < few && few < more, "{none}, {few}, {more}");
+    for index in [&some, &all] {
+        for target in [0.8, 0.95] {
+            let got = recall(index, &Search::new(10).recall(target));
+            assert!(got >= target - 0.03, "asked for {target}, got {got}");
+        }
+    }
+    // Everything twice, vectors included; hardly a point has two cells that are equally far.
+    let bytes = |index: &Index| index.memory().vectors;
+    let [once, hardly] = [0.0, 1.0].map(|spill| bytes(&build(&values, config(spill))));
+    assert_eq!(bytes(&all), 2 * once);
+    assert!(bytes(&some) > once && bytes(&some) < bytes(&all));
+    assert!(hardly < once + once / 50, "{hardly} of {once}");
+}
+
+#[test]
+fn files_hold_both_places_and_threads_do_not_matter() {
+    let values = data(N, 1);
+    let rows = Rows::new(&values, DIM).unwrap();
+    let ids: Vec<u64> = (0..N as u64)
+        .map(|i| 1_000_000_007 * i % (1 << 40))
+        .collect();
+    let build = |threads: usize| {
+        let builder = Index::builder().config(config(1.2)).ids(ids.clone());
+        builder.threads(threads).build(rows).unwrap()
+    };
+    let index = build(1);
+    assert_eq!(index.to_bytes(), build(3).to_bytes());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("spilled.garlic");
+    index.save(&path).unwrap();
+    Index::verify(&path).unwrap();
+    for read in [Index::open(&path).unwrap(), Index::load(&path).unwrap()] {
+        assert_eq!((read.len(), read == index), (N, true));
+        for (row, id) in rows.iter().zip(&ids).step_by(97) {
+            assert_eq!(read.get(*id).as_deref(), Some(row));
+            let answer = read.search(row, &Search::new(3).exact(true)).unwrap();
+            assert_eq!(answer.hits[0].distance, 0.0);
+        }
+    }
+}
+
+#[test]
+fn cosines_and_inner_products_are_those_of_brute_force() {
+    let values: Vec<f32> = data(N, 1).iter().map(|v| v - 120.0).collect();
+    let asked: Vec<f32> = data(20, 6).iter().map(|v| v - 120.0).collect();
+    for metric in [Metric::Cosine, Metric::InnerProduct] {
+        let [plain, spilled] = [0.0, 1.3].map(|spill| {
+            let config = Config {
+                metric,
+                ..config(spill)
+            };
+            build(&values, config)
+        });
+        for query in Rows::new(&asked, DIM).unwrap().iter() {
+            let exact = Search::new(12).exact(true);
+            let expected = plain.search(query, &exact).unwrap();
+            let found = spilled.search(query, &exact).unwrap();
+            assert_eq!(pairs(&found), pairs(&expected), "{metric:?}");
+        }
+    }
+}
+
+#[test]
+fn changes_are_refused() {
+    let values = data(500, 1);
+    let mut index = build(&values, config(1.5));
+    let (before, one) = (index.clone(), Rows::new(&values[..DIM], DIM).unwrap());
+    let errors = [
+        index.add(one, &[9999]).unwrap_err(),
+        index.update(one, &[3]).unwrap_err(),
+        index.remove(&[3]).unwrap_err(),
+        index.recalibrate().unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Error::Spilled), "{error:?}");
+        assert!(error.to_string().contains("without `spill`"), "{error}");
+    }
+    index.compact().unwrap();
+    assert_eq!(index, before);
+    let directory = tempfile::tempdir().unwrap();
+    let live = Live::create(directory.path().join("live"), index).unwrap();
+    assert!(matches!(live.remove(&[3]).unwrap_err(), Error::Spilled));
+    for spill in [0.5, -1.0, f64::NAN, f64::INFINITY] {
+        let error = Index::builder().config(config(spill)).build(one);
+        assert!(matches!(error, Err(Error::Config { key, .. }) if key == "spill"));
+    }
+}
