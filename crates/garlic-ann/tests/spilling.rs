@@ -126,6 +126,13 @@ fn filters_let_both_places_of_a_point_through_and_no_others() {
         ];
         for query in Rows::new(&asked, DIM).unwrap().iter() {
             let all = truth(&values, query, counts);
+            // Few cells: a point is found in either, by whatever names it.
+            let few = Search::new(8).probes(2).bins(1.0).rerank(2 * N);
+            let [a, b, c] = [0, 1, 2].map(|i| {
+                let search = few.clone().filter(filters[i].clone());
+                index.search(query, &search).unwrap()
+            });
+            assert!(a == b && b == c, "every {step}th");
             for filter in &filters {
                 let search = Search::new(8).filter(filter.clone());
                 let exact = index.search(query, &search.clone().exact(true)).unwrap();
