@@ -380,3 +380,32 @@ fn verify_finds_what_opening_leaves_out() {
     });
     assert_inconsistent(&e, "LEARNED", "from the frame");
 }
+
+#[test]
+fn verify_knows_points_in_two_cells_from_wrong_identifiers() {
+    let values: Vec<f32> = (0..60 * 5).map(|i| (i * 7919 % 251) as f32).collect();
+    let builder = Index::builder()
+        .set("spill", "1e9")
+        .and_then(|b| b.set("cells", "4"))
+        .unwrap();
+    let index = builder
+        .build(garlic_linalg::Rows::new(&values, 5).unwrap())
+        .unwrap();
+    assert_eq!((index.len(), index.ids.len()), (60, 120));
+    verify(&index).unwrap();
+    let error_of = |change: &dyn Fn(&mut Index)| {
+        let mut index = index.clone();
+        change(&mut index);
+        verify(&index).unwrap_err()
+    };
+    let twice = error_of(&|index| index.config.spill = 0.0);
+    assert_inconsistent(&twice, "IDS", "given twice");
+    let other = index.ids.iter().position(|id| *id != index.ids[0]).unwrap();
+    // The other place of its old identifier is then alone.
+    let more = error_of(&|index| change!(index.ids, |v| v[0] = v[other]));
+    assert_inconsistent(&more, "IDS", "given 3 times");
+    let swapped = error_of(&|index| change!(index.ids, |v| v.swap(0, other)));
+    assert_inconsistent(&swapped, "IDS", "has two vectors");
+    let fewer = error_of(&|index| index.ledger.built = 59);
+    assert_inconsistent(&fewer, "IDS", "60 identifiers of 59 points");
+}
