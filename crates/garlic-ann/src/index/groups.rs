@@ -12,9 +12,12 @@ use crate::train::streams;
 /// Cells from which on they are grouped: fewer are looked at faster than groups are chosen.
 const MANY: usize = 2048;
 /// Share of the cells that a query looks at, at least.
-const LOOKED_AT: f64 = 0.125;
+const LOOKED_AT: f64 = 0.25;
 /// Cells that it looks at for each that it wants, at least.
-const FOR_EACH: usize = 4;
+const FOR_EACH: usize = 8;
+/// Groups, as a multiple of the root of the number of cells: small ones tell apart what is near, and choosing among them costs
+/// less than looking at cells in vain.
+const SMALLER: f64 = 4.0;
 /// Rounds in which groups are fitted, and cells that each of them is fitted to: more change little.
 const ROUNDS: usize = 4;
 const FITTED_TO: usize = 32;
@@ -40,7 +43,7 @@ impl Groups {
         if rows.len() < MANY {
             return None;
         }
-        let count = (rows.len() as f64).sqrt() as usize;
+        let count = (SMALLER * (rows.len() as f64).sqrt()) as usize;
         let chosen = permutation(rows.len(), 0, streams::GROUPS);
         let mut centres: Vec<f32> = chosen[..count]
             .iter()
@@ -157,13 +160,48 @@ mod tests {
             }
         }
         assert!(seen.into_iter().all(|seen| seen));
-        assert_eq!(groups.enough(1), Some(MANY / 8));
+        assert_eq!(groups.enough(1), Some(MANY / 4));
         assert_eq!(
             groups.enough(MANY / 4),
             None,
             "half of them are as good as all"
         );
         assert!(Groups::new(&means[dim..], dim).is_none(), "too few");
+    }
+
+    #[test]
+    fn the_nearest_cells_are_among_those_looked_at() {
+        let (dim, wanted, asked) = (12, 48, 100);
+        let mut random = random_stream(3, 2);
+        let mut values = |n: usize| -> Vec<f32> {
+            (0..n * dim)
+                .map(|_| uniform_unit(&mut random) as f32)
+                .collect()
+        };
+        let (means, queries) = (values(2 * MANY), values(asked));
+        let groups = Groups::new(&means, dim).unwrap();
+        let enough = groups.enough(wanted).unwrap();
+        let order = |rows: &[f32], query: &[f32]| -> Vec<u32> {
+            let mut distances = vec![0.0; rows.len() / dim];
+            garlic_simd::l2_squared_rows(rows, query, &mut distances);
+            let mut order: Vec<u32> = (0..distances.len() as u32).collect();
+            order.sort_by(|a, b| distances[*a as usize].total_cmp(&distances[*b as usize]));
+            order
+        };
+        let mut found = 0;
+        for query in queries.chunks_exact(dim) {
+            let mut seen = Vec::new();
+            for group in order(&groups.centres, query) {
+                if seen.len() >= enough {
+                    break;
+                }
+                seen.extend_from_slice(groups.get(group as usize).0);
+            }
+            let nearest = &order(&means, query)[..wanted];
+            found += nearest.iter().filter(|cell| seen.contains(cell)).count();
+        }
+        // Of means without any order; 99 in a hundred of those of a million descriptors.
+        assert!(found >= asked * wanted * 9 / 10, "{found}");
     }
 
     #[test]
