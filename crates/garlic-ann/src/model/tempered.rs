@@ -207,10 +207,10 @@ impl Tempered {
             }
         };
         self.cells()
-            .decide(points, shortlist.max(2), cancel, &decide)
+            .decide(points, shortlist.max(2), cancel, decide)
     }
 
-    fn cells<'a>(&'a self) -> Cells<'a, impl Fn(usize) -> (&'a [f32], &'a [f32], f32) + Sync> {
+    fn cells<'a>(&'a self) -> Cells<'a, impl Fn(usize) -> Outline<'a> + Sync> {
         Cells {
             anisotropy: self.anisotropy,
             rank: self.rank,
@@ -219,6 +219,9 @@ impl Tempered {
         }
     }
 }
+
+/// Axes of a cell, variances along them, and residual variance.
+pub(crate) type Outline<'a> = (&'a [f32], &'a [f32], f32);
 
 /// Cells that points can be assigned to; `shape` gives axes, variances along them and residual variance of one.
 pub(crate) struct Cells<'a, F> {
@@ -231,7 +234,7 @@ pub(crate) struct Cells<'a, F> {
 
 impl<'a, F> Cells<'a, F>
 where
-    F: Fn(usize) -> (&'a [f32], &'a [f32], f32) + Sync,
+    F: Fn(usize) -> Outline<'a> + Sync,
 {
     /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
     pub(crate) fn assign(
@@ -244,7 +247,7 @@ where
             true => 1,
             false => shortlist,
         };
-        self.decide(points, shortlist, cancel, &|_, scores: &[(f32, u32)]| {
+        self.decide(points, shortlist, cancel, |_, scores| {
             let mut best = (f32::INFINITY, NONE);
             for score in scores {
                 if by_score(score, &best).is_lt() {
@@ -266,7 +269,7 @@ where
         points: Rows<'_>,
         shortlist: usize,
         cancel: &Cancel,
-        decide: &(dyn Fn(usize, &[(f32, u32)]) -> u32 + Sync),
+        decide: impl Fn(usize, &[(f32, u32)]) -> u32 + Sync,
     ) -> Result<Vec<u32>> {
         let mut decided = vec![0; points.len()];
         let norms: Vec<f32> = self
