@@ -29,6 +29,14 @@ impl Config {
             .parse::<Table>()
             .ok()
             .and_then(|mut t| t.remove("value"))
+            // `.5` and `5.`, which are no numbers in TOML.
+            .or_else(|| {
+                value
+                    .parse()
+                    .ok()
+                    .filter(|v: &f64| v.is_finite())
+                    .map(Value::Float)
+            })
             .unwrap_or_else(|| Value::String(value.to_owned()));
         self.set_value(key.trim(), parsed)
     }
@@ -118,6 +126,10 @@ mod tests {
         c.set("tau", "2").unwrap();
         c.set("batch", "5e3").unwrap();
         c.set("init", "farthest-point").unwrap();
+        c.set("anisotropy", ".25").unwrap();
+        c.set("spill", "2.").unwrap();
+        assert_eq!((c.anisotropy, c.spill), (0.25, 2.0));
+        assert!(c.set("anisotropy", "infinity").is_err());
         c.set("mean_rate", "[1e-6, 1, 2e-3]").unwrap();
         assert_eq!(
             (c.tau, c.batch, c.mean_rate),
