@@ -14,7 +14,7 @@ use super::ladder::{Ladder, Query};
 use super::tempered::calibration_queries;
 use super::{Body, Index, TemperedBody, View};
 use crate::cancel::Cancel;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::search::{Plan, Work};
 use crate::train::streams;
 
@@ -101,10 +101,7 @@ impl Index {
     /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
     /// file; no worker threads.
     pub fn recalibrate(&mut self) -> Result<()> {
-        self.check_changing()?;
-        let Body::Tempered(body) = &self.body else {
-            return Err(Error::Unchanging);
-        };
+        let body = self.changing()?;
         self.check_order()?;
         let view = View::new(self, body);
         let values = self.len() * self.space.dim();

@@ -138,12 +138,12 @@ impl Index {
         positions.filter(is_first).collect()
     }
 
-    /// Fails for an index that stays as it was built.
-    pub(crate) fn check_changing(&self) -> Result<()> {
-        match self.body {
+    /// The cells of an index that can be changed; fails for one that stays as it was built.
+    pub(crate) fn changing(&self) -> Result<&Arc<TemperedBody>> {
+        match &self.body {
             Body::Published(_) => Err(Error::Unchanging),
             Body::Tempered(_) if self.spills() => Err(Error::Spilled),
-            Body::Tempered(_) => Ok(()),
+            Body::Tempered(body) => Ok(body),
         }
     }
 

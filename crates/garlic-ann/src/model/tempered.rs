@@ -17,7 +17,7 @@ const BLOCK: usize = 256;
 
 /// Points that cells must have on average for each axis that their score knows. With fewer, the variances along the axes
 /// are those of the few points that happened to be there, and queries are routed worse than without them: of 4 to 32 axes, 4
-/// to 8 were the best for cells of 150 points. All cells know as many, or those that know more would swallow the others.
+/// to 8 were the best for 400 cells of 150 points on Fashion-MNIST, 16 on MNIST. All cells know as many, or those that know more would swallow the others.
 const POINTS_PER_AXIS: usize = 24;
 
 /// Axes of cells.

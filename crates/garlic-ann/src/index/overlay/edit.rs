@@ -184,7 +184,7 @@ impl Index {
 
     /// The vectors as the index takes them, once everything about them has been checked.
     fn check_change<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<Embedded<'a>> {
-        self.check_changing()?;
+        self.changing()?;
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
                 expected: self.dim(),
@@ -217,12 +217,8 @@ impl Index {
         &mut self,
         edit: impl FnOnce(&mut Self, &TemperedBody) -> Result<()> + Send,
     ) -> Result<()> {
-        self.check_changing()?;
-        let Body::Tempered(body) = &self.body else {
-            return Err(Error::Unchanging);
-        };
+        let (body, workers) = (Arc::clone(self.changing()?), self.workers.clone());
         self.check_order()?;
-        let (body, workers) = (Arc::clone(body), self.workers.clone());
         let before = (self.overlay.clone(), self.ledger);
         let done = workers.get()?.install(|| edit(self, &body));
         if done.is_err() {

@@ -137,3 +137,18 @@ fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
     assert!(fitted(&rest).2[0] < 0.2 * fitted(&index).2[0]);
     assert_fits(&rest);
 }
+
+#[test]
+fn a_cell_fitted_anew_knows_as_many_axes_as_the_others() {
+    // Points for one axis of two.
+    let mut index = one_cell(&cloud(0.0, 1.0, 1)[..40 * DIM]);
+    assert_eq!(index.tempered().unwrap().model().form().known, 1);
+    let before = fitted(&index).0.to_vec();
+    let ids: Vec<u64> = (40..40 + N as u64).collect();
+    let more = cloud(5.0, 1.0, 2);
+    index.add(Rows::new(&more, DIM).unwrap(), &ids).unwrap();
+    let (mean, _, variances) = fitted(&index);
+    assert_ne!(mean, before);
+    let residual = index.view().unwrap().frame(0).residual;
+    assert!(variances[0] > residual && variances[1] == residual);
+}
