@@ -7,10 +7,10 @@ use std::time::Instant;
 use garlic_linalg::{Matrix, Rows, permutation};
 use serde::Serialize;
 
-use super::calibrate::calibrate;
 use super::overlay::check_ids;
 use super::published::{Coverage, Published};
 use super::stored::{Stored, StoredType};
+use super::tune::calibrate;
 use super::{Body, Index, Ledger, Progress, Stage, tempered};
 use crate::buffer::Buffer;
 use crate::cancel::Cancel;

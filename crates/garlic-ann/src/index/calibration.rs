@@ -41,6 +41,9 @@ pub struct Setting {
     pub slack: f32,
     /// A candidate is left out when its estimate is more than this many times the k-th distance so far.
     pub trust: f32,
+    /// No setting met the target for less than it costs to read everything: that is what a search does.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub everything: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -68,26 +71,21 @@ pub(crate) fn raised(recall: f64, now: usize, then: usize) -> f64 {
 }
 
 impl Calibration {
-    /// The cheapest way to search `k` neighbours with this recall; `cells` is the number of cells there are.
-    pub(crate) fn plan(&self, k: usize, recall: f64, cells: usize) -> Plan {
+    /// The cheapest way to search `k` neighbours with this recall. What was not measured is not guessed: without a table,
+    /// and far beyond it, everything is read.
+    pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
+        let everything = Plan {
+            all: true,
+            ..Plan::everything(k)
+        };
         // The smallest k that was measured and covers this one, else the largest.
         let measured = self.settings.iter().map(|s| s.k);
-        let Some(near) = measured
-            .clone()
-            .filter(|m| *m >= k)
-            .min()
-            .or(measured.max())
-        else {
-            return Plan {
-                probes: cells.div_ceil(4).max(2),
-                bins: 0.2,
-                rerank: k.saturating_mul(10),
-                ..Plan::everything(k)
-            };
+        let covering = measured.clone().filter(|m| *m >= k).min();
+        let Some(near) = covering.or(measured.max()) else {
+            return everything;
         };
         let settings = || self.settings.iter().filter(|s| s.k == near);
-        // More than any setting reached: this should do for a quarter of the misses of the best of them, and is all there
-        // is for more.
+        // A little more than any setting reached: this should do for a quarter of the misses of the best of them.
         let beyond = settings().next_back().map(|s| Setting {
             measured: 1.0 - (1.0 - s.measured) / 4.0,
             probes: s.probes.saturating_mul(2),
@@ -100,15 +98,16 @@ impl Calibration {
         let reached = settings().position(|s| s.measured >= recall);
         let above = reached
             .and_then(|at| settings().nth(at))
-            .or(beyond.as_ref());
+            .or(beyond.as_ref().filter(|s| s.measured >= recall));
         let before = reached.unwrap_or(settings().count());
         let below = before.checked_sub(1).and_then(|at| settings().nth(at));
         let found = match (below, above) {
+            (_, None) => return everything,
+            (_, Some(above)) if above.everything => return everything,
             // Nothing was missed: how much less would do nobody knows.
             (_, Some(above)) if above.measured >= 1.0 => *above,
-            (Some(below), Some(above)) => between(below, above, recall.min(above.measured)),
+            (Some(below), Some(above)) => between(below, above, recall),
             (None, Some(above)) => *above,
-            _ => return Plan::everything(k),
         };
         // More neighbours than were measured lie farther out: everything grows with them.
         let more = (k as f64 / near as f64).max(1.0);
@@ -167,6 +166,7 @@ mod tests {
             rerank,
             slack: 1.0 + recall as f32,
             trust: if recall > 0.9 { f32::MAX } else { 1.5 },
+            everything: false,
         }
     }
 
@@ -186,51 +186,44 @@ mod tests {
 
     #[test]
     fn a_target_that_was_measured_is_taken_as_it_is() {
-        let plan = table().plan(10, 0.9, 50);
+        let plan = table().plan(10, 0.9);
         assert_eq!((plan.probes, plan.rerank, plan.slack), (4, 40, 1.9));
-        assert!(
-            table().plan(10, 0.99, 50).trust > NO_TRUST,
-            "and not with less"
-        );
-        assert_eq!(
-            table().plan(3, 0.5, 50).probes,
-            2,
-            "less than all: the least"
-        );
+        assert!(table().plan(10, 0.99).trust > NO_TRUST, "and not with less");
+        assert_eq!(table().plan(3, 0.5).probes, 2, "less than all: the least");
     }
 
     #[test]
     fn a_setting_that_does_for_more_than_its_target_is_not_taken_whole() {
         let mut table = table();
         table.settings[1].measured = 0.95;
-        let plan = table.plan(10, 0.9, 50);
+        let plan = table.plan(10, 0.9);
         assert!(
             (2..4).contains(&plan.probes) || plan.rerank < 40,
             "{plan:?}"
         );
-        assert_eq!(table.plan(10, 0.95, 50).rerank, 40);
+        assert_eq!(table.plan(10, 0.95).rerank, 40);
         // Steps of a table that need no more than what comes before them.
         table.settings[0].measured = 0.97;
-        assert_eq!(table.plan(10, 0.96, 50).rerank, 20);
-        assert!((21..=320).contains(&table.plan(10, 0.98, 50).rerank));
+        assert_eq!(table.plan(10, 0.96).rerank, 20);
+        assert!((21..=320).contains(&table.plan(10, 0.98).rerank));
     }
 
     #[test]
     fn a_setting_that_missed_nothing_is_taken_whole() {
         let mut table = table();
         table.settings[2].measured = 1.0;
-        let plan = table.plan(10, 0.95, 50);
+        let plan = table.plan(10, 0.95);
         assert_eq!((plan.probes, plan.rerank), (16, 320));
         assert!(plan.trust > NO_TRUST);
         table.settings[0].measured = 1.0;
-        assert_eq!(table.plan(10, 0.3, 50).rerank, 20);
+        assert_eq!(table.plan(10, 0.3).rerank, 20);
     }
 
     #[test]
     fn targets_between_grow_steadily() {
-        let mut last = table().plan(10, 0.8, 50);
+        let mut last = table().plan(10, 0.8);
         for recall in [0.81, 0.85, 0.89, 0.9, 0.93, 0.95, 0.98, 0.99] {
-            let plan = table().plan(10, recall, 50);
+            let plan = table().plan(10, recall);
             assert!(
                 plan.probes >= last.probes && plan.rerank >= last.rerank,
                 "{recall}"
@@ -238,7 +231,7 @@ mod tests {
             assert!(plan.slack >= last.slack, "{recall}");
             last = plan;
         }
-        let middle = table().plan(10, 0.95, 50);
+        let middle = table().plan(10, 0.95);
         assert!((5..16).contains(&middle.probes), "{middle:?}");
         assert!(middle.trust.is_finite());
     }
@@ -254,24 +247,36 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_table_everything_grows() {
-        let best = table().plan(10, 0.99, 50);
-        let beyond = table().plan(10, 0.999, 50);
+    fn a_little_beyond_the_table_all_grows_and_farther_everything_is_read() {
+        let best = table().plan(10, 0.99);
+        let beyond = table().plan(10, 0.9975);
         assert_eq!(
-            (beyond.probes, beyond.rerank),
-            (2 * best.probes, 4 * best.rerank)
+            (beyond.probes, beyond.rerank, beyond.all),
+            (2 * best.probes, 4 * best.rerank, false)
         );
-        let little = table().plan(10, raised(0.99, 5001, 5000), 50);
+        assert!(table().plan(10, 0.998).all, "nobody knows what that takes");
+        let little = table().plan(10, raised(0.99, 5001, 5000));
         assert!(
             little.probes <= best.probes + 1 && little.rerank <= best.rerank + 1,
             "{little:?}"
         );
-        let more = table().plan(1000, 0.9, 50);
+        let more = table().plan(1000, 0.9);
         assert!(
             more.probes >= 80 && more.rerank >= 3000,
             "ten times as many neighbours"
         );
-        let none = Calibration::default().plan(7, 0.9, 50);
-        assert!(none.probes >= 2 && none.rerank >= 7);
+        assert!(Calibration::default().plan(7, 0.9).all, "no table");
+    }
+
+    #[test]
+    fn a_target_that_takes_everything_is_not_interpolated() {
+        let mut table = table();
+        table.settings[2].everything = true;
+        table.settings[2].measured = 1.0;
+        assert!(!table.plan(10, 0.9).all);
+        for recall in [0.901, 0.95, 0.99, 0.999] {
+            assert!(table.plan(10, recall).all, "{recall}");
+        }
+        assert!(!table.plan(100, 0.9).all, "another k");
     }
 }

@@ -1,21 +1,19 @@
 //! The index: built once, searched by many.
 
 mod build;
-mod calibrate;
 mod calibration;
 mod groups;
-mod ladder;
 mod memory;
 pub(crate) mod overlay;
 mod progress;
 mod published;
 pub(crate) mod stored;
 mod tempered;
+mod tune;
 mod workers;
 
 pub use build::{BuildReport, Builder, Seconds};
 pub(crate) use build::{LARGEST_VALUE, thread_pool};
-pub(crate) use calibrate::CACHED;
 pub use calibration::{Calibration, Setting};
 pub use memory::Memory;
 pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, View};
@@ -24,6 +22,7 @@ pub use progress::{Progress, Stage};
 pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
 pub use tempered::{LearnedBin, TemperedBody};
+pub(crate) use tune::CACHED;
 pub(crate) use workers::Workers;
 
 use std::sync::{Arc, OnceLock};

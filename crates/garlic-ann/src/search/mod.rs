@@ -19,5 +19,5 @@ pub(crate) use route::Router;
 pub(crate) use scan::Best;
 pub(crate) use searcher::ScratchPool;
 pub use searcher::Searcher;
-pub(crate) use tempered::{Reranked, TemperedScratch};
+pub(crate) use tempered::{Reranked, TemperedScratch, reach};
 pub use work::Work;

@@ -178,7 +178,7 @@ fn plan_filtered(view: &View<'_>, plan: Plan, recall: f64) -> Plan {
     Plan {
         probes: wider.probes.max(plan.probes),
         widens: true,
-        all: all <= search,
+        all: plan.all || wider.all || all <= search,
         all_if_sparse: all <= WIDENED * search,
         ..plan
     }
@@ -205,7 +205,7 @@ pub(crate) struct Plan {
     pub(crate) exact: bool,
     /// All cells are visited where few points of the nearest are allowed.
     pub(crate) widens: bool,
-    /// Distances to all points that the filter allows are cheaper than a search.
+    /// Distances to all points that count are computed: that is cheaper than a search, or nothing less meets the target.
     pub(crate) all: bool,
     /// They are cheaper than visiting all cells.
     pub(crate) all_if_sparse: bool,

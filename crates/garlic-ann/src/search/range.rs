@@ -5,7 +5,7 @@ use garlic_simd::Estimate;
 use rayon::prelude::*;
 
 use super::filter::{Allowed, Filter};
-use super::params::{Answer, Hit};
+use super::params::{Answer, Hit, Plan};
 use super::scan::Best;
 use super::searcher::Scratch;
 use super::tempered::{AHEAD, TemperedScratch};
@@ -129,9 +129,13 @@ impl Index {
         let squared = self.embedding.limit(query, range.radius);
         let mut work = Work::default();
         let view = self.view().map(|view| view.with(allowed));
-        let exact = range.recall.is_none() || view.is_none();
+        // Where a target takes everything, everything is looked at with proof.
+        let plans = view.zip(range.recall);
+        let plan = plans.map(|(view, recall)| view.plan(LIKE_K, recall));
+        let plan = plan.filter(|plan| !plan.all);
+        let exact = plan.is_none();
         let found = match view {
-            Some(view) => view.range(inside, squared, range.recall, scratch, &mut work),
+            Some(view) => view.range(inside, squared, plan.as_ref(), scratch, &mut work),
             None => self.read_range(inside, squared, allowed, &mut work),
         };
         scratch.embedded = buffer;
@@ -181,12 +185,12 @@ impl Index {
 }
 
 impl View<'_> {
-    /// Points within a squared distance.
+    /// Points within a squared distance: all of them, or those that a search by `plan` is likely to find.
     fn range(
         &self,
         query: &[f32],
         squared: f32,
-        recall: Option<f64>,
+        plan: Option<&Plan>,
         scratch: &mut Scratch,
         work: &mut Work,
     ) -> Vec<Found> {
@@ -198,9 +202,9 @@ impl View<'_> {
         if squared < 0.0 {
             return Vec::new();
         }
-        let listed = match recall {
-            Some(recall) => {
-                *work += self.likely_within(query, squared, recall, scratch, best);
+        let listed = match plan {
+            Some(plan) => {
+                *work += self.likely_within(query, squared, plan, scratch, best);
                 true
             }
             None => {
@@ -249,12 +253,11 @@ impl View<'_> {
         &self,
         query: &[f32],
         squared: f32,
-        recall: f64,
+        plan: &Plan,
         scratch: &mut TemperedScratch,
         best: &mut Best,
     ) -> Work {
-        let plan = self.plan(LIKE_K, recall);
-        let mut work = self.search(query, &plan, scratch, best);
+        let mut work = self.search(query, plan, scratch, best);
         let candidates = scratch.found.iter().map(|f| f.estimate);
         let farthest = candidates.fold(best.worst(), f32::max);
         // Infinite when there are fewer neighbours than were asked for, and no number when all distances are 0.
@@ -265,7 +268,7 @@ impl View<'_> {
         let cells = scratch.cells.len();
         self.start(scratch);
         for number in 0..cells {
-            self.view(number, outside, limit * plan.slack, scratch);
+            self.score_bins(number, outside, limit * plan.slack, scratch);
         }
         let mut more = Work::default();
         self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);

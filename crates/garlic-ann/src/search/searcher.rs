@@ -146,7 +146,9 @@ impl Index {
         let Planned { plan, allowed } = planned;
         match self.view() {
             // With a filter every query may visit another number of cells.
-            Some(view) if !plan.exact && allowed.is_none() && plan.slack.is_finite() => {
+            Some(view)
+                if !plan.exact && !plan.all && allowed.is_none() && plan.slack.is_finite() =>
+            {
                 let Scratch { tempered, best, .. } = scratch;
                 view.search_many(queries, plan, tempered, best, answers);
             }

@@ -16,6 +16,10 @@ use crate::index::stored::{Prepared, Stored, StoredRows};
 use crate::index::{Index, TemperedBody};
 use crate::search::{Allowed, Plan};
 
+/// Up to this many points a recall target is met by reading all of them: there are too few to measure a target on, and
+/// it takes a fraction of a millisecond.
+pub(crate) const EXHAUSTIVE_POINTS: usize = 4096;
+
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -137,11 +141,21 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The cheapest way to search `k` neighbours with this recall, as far as it has been measured.
+    /// The cheapest way to search `k` neighbours with this recall, as far as it has been measured; everything where there
+    /// are few points.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
+        let plan = self.table_plan(k, recall);
+        Plan {
+            all: plan.all || self.index.len() <= EXHAUSTIVE_POINTS,
+            ..plan
+        }
+    }
+
+    /// What the table says, however few points there are.
+    pub(crate) fn table_plan(&self, k: usize, recall: f64) -> Plan {
         let calibration = &self.body.calibration;
         let target = raised(recall, self.index.len(), calibration.points);
-        calibration.plan(k, target, self.cells())
+        calibration.plan(k, target)
     }
 
     /// Means of all cells, one a row.

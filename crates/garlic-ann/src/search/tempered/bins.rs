@@ -59,7 +59,7 @@ fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
 
 impl View<'_> {
     /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
-    pub(in crate::search) fn view(
+    pub(crate) fn score_bins(
         &self,
         number: usize,
         outside: f32,
@@ -164,8 +164,20 @@ impl View<'_> {
         limit
     }
 
+    /// Appends the points of a bin of a probed cell that are estimated below `limit`.
+    pub(crate) fn scan_bin(&self, bin: &BinView<'_>, limit: f32, scratch: &mut TemperedScratch) {
+        let learned = &self.body.learned;
+        let number = scratch.probe_of[bin.cell as usize] as usize;
+        let query = CodeQuery {
+            weights: &scratch.weights[number * learned.width..][..learned.width],
+            scale: scratch.probes[number].scale,
+            offset: scratch.probes[number].offset,
+        };
+        bin.scan(learned.bits, &query, limit, &mut scratch.found);
+    }
+
     /// Makes room for the cells in `scratch`.
-    pub(in crate::search) fn start(&self, scratch: &mut TemperedScratch) {
+    pub(crate) fn start(&self, scratch: &mut TemperedScratch) {
         let width = self.body.learned.width;
         scratch.probe_of.resize(self.cells(), 0);
         scratch.probes.clear();
@@ -199,7 +211,7 @@ impl View<'_> {
         let mut limit = f32::INFINITY;
         if plan.slack.is_finite() {
             for number in 0..first {
-                self.view(number, outside, f32::INFINITY, scratch);
+                self.score_bins(number, outside, f32::INFINITY, scratch);
             }
             // Bins that hold about three times the candidates wanted.
             let some = (keep.saturating_mul(3) / self.mean_bin())
@@ -227,7 +239,7 @@ impl View<'_> {
             );
             scratch.later = later;
             for number in first..cells {
-                self.view(number, outside, reach, scratch);
+                self.score_bins(number, outside, reach, scratch);
             }
             let left = budget.saturating_sub(scanned);
             if left == 0 {
@@ -238,7 +250,7 @@ impl View<'_> {
         } else {
             let mut reach = f32::INFINITY;
             for number in 0..cells {
-                self.view(number, outside, reach, scratch);
+                self.score_bins(number, outside, reach, scratch);
                 if scratch.bins.len() >= 2 * budget {
                     reach = shrink(&mut scratch.bins, budget);
                 }

@@ -168,7 +168,10 @@ impl View<'_> {
         best: &mut Best,
         work: &mut Work,
     ) -> bool {
-        let plan = self.plan(k, FIRST_RECALL);
+        let plan = self.table_plan(k, FIRST_RECALL);
+        if plan.all {
+            return false;
+        }
         *work += self.search(query, &plan, scratch, best);
         let radius = best.worst();
         if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {

@@ -30,7 +30,7 @@ pub(crate) struct TemperedScratch {
     /// Squared distance of the query from the mean of the space.
     pub(super) whole: f32,
     distances: Vec<f32>,
-    pub(super) cells: Vec<Estimate>,
+    pub(crate) cells: Vec<Estimate>,
     /// How many means were looked at to find them.
     pub(super) scored: usize,
     pub(super) y: Vec<f32>,
@@ -42,10 +42,10 @@ pub(crate) struct TemperedScratch {
     probes: Vec<Probe>,
     /// Number of the probe of a cell; only those of this query are looked at.
     probe_of: Vec<u32>,
-    bins: Vec<Estimate>,
+    pub(crate) bins: Vec<Estimate>,
     /// Bins of the first cells that were not among the first to be scanned.
     later: Vec<Estimate>,
-    pub(super) found: Vec<Estimate>,
+    pub(crate) found: Vec<Estimate>,
     spare: Vec<Estimate>,
     /// The query as bytes, where it is made of them and vectors are stored so.
     pub(super) bytes: Vec<u8>,
@@ -54,7 +54,7 @@ pub(crate) struct TemperedScratch {
 
 /// The estimate up to which bins count when that of the worst candidate is `limit`. Where neighbours are closer together
 /// than codes can tell, estimates may be below zero.
-fn reach(limit: f32, slack: f32) -> f32 {
+pub(crate) fn reach(limit: f32, slack: f32) -> f32 {
     limit.max(limit * slack)
 }
 

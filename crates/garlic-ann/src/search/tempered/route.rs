@@ -50,11 +50,7 @@ impl View<'_> {
     }
 
     /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
-    pub(in crate::search) fn rotate_roughly(
-        &self,
-        query: &[f32],
-        scratch: &mut TemperedScratch,
-    ) -> f32 {
+    pub(crate) fn rotate_roughly(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
         let TemperedScratch { bytes, sums, .. } = scratch;
         let space = &self.index.space;
         let is_bytes = matches!(self.index.vectors.prepare(query, bytes), Prepared::Bytes(_));
@@ -76,7 +72,7 @@ impl View<'_> {
 
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
     /// points that count.
-    pub(in crate::search) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
+    pub(crate) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
         let cells = self.cells();
         scratch.scored = cells;
         scratch.distances.resize(cells, 0.0);

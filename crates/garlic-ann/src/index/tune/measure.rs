@@ -1,0 +1,246 @@
+//! What a plan does: run on held-out points as a search runs it.
+
+use rayon::prelude::*;
+
+use super::price::Prices;
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::index::{Index, TemperedBody, View};
+use crate::search::{Best, Plan, Reranked, TemperedScratch, Work};
+
+/// Queries that one task runs.
+const CHUNK: usize = 32;
+/// Relative tolerance when distances are compared, as in every recall of this project.
+const TOLERANCE: f32 = 1e-6;
+/// A measured recall counts less this many standard errors.
+const CAUTION: f64 = 1.5;
+
+/// A point that was held out: its position, the squared distance of its k-th neighbour for every k that is measured, and
+/// the positions of the neighbours for the largest.
+pub(super) struct Query {
+    pub(super) position: u32,
+    pub(super) radii: Vec<f32>,
+    pub(super) neighbours: Vec<u32>,
+}
+
+impl Query {
+    /// The point as a query, into `vector`.
+    pub(super) fn read(&self, view: &View<'_>, vector: &mut Vec<f32>) {
+        if let Some(point) = view.point(self.position) {
+            point.read(view.index.space.dim(), vector);
+        }
+        view.index.embedding.as_query(vector);
+    }
+
+    /// Whether the query's own point is at a position; it may be at two.
+    fn is_at(&self, view: &View<'_>, position: u32) -> bool {
+        position == self.position
+            || view.index.spills() && view.point(position).map(|p| p.id) == self.id(view)
+    }
+
+    fn id(&self, view: &View<'_>) -> Option<u64> {
+        view.point(self.position).map(|p| p.id)
+    }
+}
+
+/// The queries of one k.
+pub(super) struct Trial<'a> {
+    pub(super) index: &'a Index,
+    pub(super) body: &'a TemperedBody,
+    pub(super) queries: &'a [Query],
+    /// Place of k in the queries' radii.
+    pub(super) at: usize,
+    pub(super) k: usize,
+    pub(super) prices: &'a Prices,
+}
+
+/// What one plan did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measured {
+    /// Mean recall, less [`CAUTION`] standard errors.
+    pub(super) recall: f64,
+    /// Mean price of a query.
+    pub(super) price: f64,
+}
+
+impl Trial<'_> {
+    /// Runs a plan on all queries.
+    pub(super) fn run(&self, plan: &Plan, cancel: &Cancel) -> Result<Measured> {
+        let [measured] = self.run_ratios(plan, [plan.trust], cancel)?;
+        Ok(measured)
+    }
+
+    /// Runs a plan on all queries with each of some rerank prune ratios, which ascend. One run that prunes no candidate
+    /// tells for every ratio where it would have stopped.
+    pub(super) fn run_ratios<const N: usize>(
+        &self,
+        plan: &Plan,
+        ratios: [f32; N],
+        cancel: &Cancel,
+    ) -> Result<[Measured; N]> {
+        cancel.check()?;
+        let plan = &Plan {
+            trust: f32::MAX,
+            ..*plan
+        };
+        let parts: Vec<Sums<N>> = self
+            .queries
+            .par_chunks(CHUNK)
+            .map(|queries| run(self.index, self.body, queries, self.at, plan, ratios))
+            .collect();
+        let mut sums = Sums::new();
+        for part in parts {
+            sums.work += part.work;
+            for (all, one) in sums.pruned.iter_mut().zip(part.pruned) {
+                all.found += one.found;
+                all.squares += one.squares;
+                all.candidates += one.candidates;
+            }
+        }
+        let (n, k) = (self.queries.len() as f64, self.k as f64);
+        Ok(sums.pruned.map(|s| {
+            let mean = s.found as f64 / (n * k);
+            let variance = (s.squares as f64 / (n * k * k) - mean * mean).max(0.0);
+            let work = Work {
+                candidates: s.candidates,
+                ..sums.work
+            };
+            Measured {
+                recall: mean - CAUTION * (variance / n).sqrt(),
+                price: self.prices.of(&work) / n,
+            }
+        }))
+    }
+}
+
+/// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
+struct Sums<const N: usize> {
+    work: Work,
+    pruned: [Pruned; N],
+}
+
+impl<const N: usize> Sums<N> {
+    fn new() -> Self {
+        Self {
+            work: Work::default(),
+            pruned: [Pruned::default(); N],
+        }
+    }
+}
+
+/// What comes out with one rerank prune ratio.
+#[derive(Clone, Copy, Default)]
+struct Pruned {
+    found: u64,
+    squares: u64,
+    candidates: u64,
+}
+
+/// Runs one plan, which prunes no candidate, on some queries; `at` is the place of its k in the radii. Ratios ascend.
+fn run<const N: usize>(
+    index: &Index,
+    body: &TemperedBody,
+    queries: &[Query],
+    at: usize,
+    plan: &Plan,
+    ratios: [f32; N],
+) -> Sums<N> {
+    let mut sums = Sums::new();
+    let view = View::new(index, body);
+    // One more, for the query finds itself.
+    let wider = Plan {
+        k: plan.k + 1,
+        rerank: plan.rerank + 1,
+        ..*plan
+    };
+    let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+    let mut vector = Vec::new();
+    for query in queries {
+        query.read(&view, &mut vector);
+        let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
+        // Candidates come in the same order whatever the ratio: the smaller, the sooner it stops.
+        let (mut found, mut candidates, mut stopped) = (0, 0, 0);
+        let mut ends = [None; N];
+        let watch = |c: Reranked| {
+            while stopped < N && c.estimate > ratios[stopped] * c.worst {
+                ends[stopped] = Some((found, candidates));
+                stopped += 1;
+            }
+            candidates += 1;
+            let counts = c.new && c.squared.sqrt() <= radius && !query.is_at(&view, c.at);
+            found += u64::from(counts);
+        };
+        sums.work += view.search_watched(&vector, &wider, &mut scratch, &mut best, watch);
+        for (sums, end) in sums.pruned.iter_mut().zip(ends) {
+            let (found, candidates) = end.unwrap_or((found, candidates));
+            let found = found.min(plan.k as u64);
+            sums.found += found;
+            sums.squares += found * found;
+            sums.candidates += candidates;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Body;
+    use crate::index::tune::profile::RERANK_PRUNE_RATIOS;
+    use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+    #[test]
+    fn one_run_tells_what_every_ratio_would_have_found() {
+        let (dim, count) = (24, 3000);
+        let mut random = random_stream(5, 6);
+        let value = |i| uniform_unit(&mut random) as f32 / (1 + i % dim) as f32;
+        let values: Vec<f32> = (0..count * dim).map(value).collect();
+        let rows = Rows::new(&values, dim).unwrap();
+        let builder = Index::builder().set("calibration_queries", "0").unwrap();
+        let index = builder.build(rows).unwrap();
+        let Body::Tempered(body) = &index.body else {
+            unreachable!("the default preset");
+        };
+        let k = 10;
+        let held: Vec<u32> = (0..200).collect();
+        let queries =
+            super::super::truth(&View::new(&index, body), &held, &[k], &Cancel::default()).unwrap();
+        let plan = Plan {
+            probes: 3,
+            rerank: 60,
+            slack: 1.1,
+            trust: f32::MAX,
+            ..Plan::everything(k)
+        };
+        let told = run(&index, body, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
+        for (ratio, told) in RERANK_PRUNE_RATIOS.into_iter().zip(told.pruned) {
+            let plan = Plan {
+                k: k + 1,
+                rerank: plan.rerank + 1,
+                trust: ratio,
+                ..plan
+            };
+            let (mut found, mut candidates) = (0, 0);
+            let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+            for query in &queries {
+                let mut vector = Vec::new();
+                let view = View::new(&index, body);
+                query.read(&view, &mut vector);
+                candidates += view
+                    .search(&vector, &plan, &mut scratch, &mut best)
+                    .candidates;
+                let radius = query.radii[0].sqrt() * (1.0 + TOLERANCE);
+                let near = best.found().filter(|f| f.squared.sqrt() <= radius);
+                let others = near.filter(|f| f.position != query.position);
+                found += others.count().min(k) as u64;
+            }
+            assert_eq!(
+                (told.found, told.candidates),
+                (found, candidates),
+                "{ratio}"
+            );
+        }
+        let last = told.pruned[RERANK_PRUNE_RATIOS.len() - 1];
+        assert!(told.pruned[0].candidates < last.candidates && told.pruned[0].found <= last.found);
+    }
+}

@@ -1,0 +1,305 @@
+//! Measuring what a recall target takes, on points that were held out of the training.
+//!
+//! `profile` predicts what every setting would do, `measure` runs the one that looks cheapest as a search would, and the
+//! prediction is corrected until a setting meets its target (`price` says what "cheap" means). Where no setting meets a
+//! target for less than it costs to read everything, everything is read: a target is a promise.
+
+mod measure;
+mod price;
+mod profile;
+
+pub(crate) use price::CACHED;
+
+use std::sync::Arc;
+
+use garlic_linalg::permutation;
+use rayon::prelude::*;
+
+use super::calibration::{Calibration, Setting};
+use super::tempered::calibration_queries;
+use super::{Body, Index, View};
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::search::Plan;
+use crate::train::streams;
+use measure::{Measured, Query, Trial};
+use price::Prices;
+use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
+
+/// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
+/// more about the recall, and takes longer.
+const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
+/// Recall targets that are measured; a search interpolates between them.
+const TARGETS: [f64; 10] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999];
+/// Vectors whose distances to all queries are computed together: they stay in a cache.
+const BLOCK: usize = 1024;
+/// Codes that all profiles together look at, which bounds the time they take, and the least number of queries for them.
+const PROFILED_CODES: usize = 300_000_000;
+const LEAST_PROFILED: usize = 128;
+/// Runs that a target may take.
+const TRIES: usize = 8;
+/// Bounds of the correction of a prediction.
+const LEAST_CORRECTION: f64 = 0.02;
+const MOST_CORRECTION: f64 = 2.0;
+/// A setting that misses more than this share of what its target allows is good enough.
+const TIGHT: f64 = 0.85;
+
+/// The table for an index of tempered cells whose points at `held` (positions) took no part in the training;
+/// empty for any other.
+pub(crate) fn calibrate(
+    index: &Index,
+    held: &[u32],
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<Calibration> {
+    let (ks, shares): (Vec<usize>, Vec<f64>) =
+        KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
+    let mut table = Calibration {
+        queries: held.len(),
+        points: index.len(),
+        ..Calibration::default()
+    };
+    let Body::Tempered(body) = &index.body else {
+        return Ok(table);
+    };
+    if held.is_empty() {
+        return Ok(table);
+    }
+    // Positions go cell by cell, and fewer queries are asked for more neighbours: the first of them must come from
+    // everywhere.
+    let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
+    let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
+    let queries = truth(&View::new(index, body), &held, &ks, cancel)?;
+    table.grouped = body.groups().is_some();
+    let prices = Prices::new(index, body);
+    let counts: Vec<usize> = shares
+        .iter()
+        .map(|share| (queries.len() as f64 * share).ceil() as usize)
+        .collect();
+    let profiled = (PROFILED_CODES / index.len().max(1)).max(LEAST_PROFILED);
+    let profiled: Vec<usize> = counts.iter().map(|count| profiled.min(*count)).collect();
+    let profiles = profile(index, body, &queries, &ks, &profiled, &prices);
+    for (at, profile) in profiles.iter().enumerate() {
+        let trial = Trial {
+            index,
+            body,
+            queries: &queries[..counts[at]],
+            at,
+            k: ks[at],
+            prices: &prices,
+        };
+        let first = table.settings.len();
+        let mut tuner = Tuner::new(&trial, profile, table.grouped);
+        for (done, target) in TARGETS.iter().enumerate() {
+            step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
+            let setting = tuner.meet(*target, cancel)?;
+            table.settings.push(setting);
+            if setting.everything {
+                break;
+            }
+        }
+        // A search interpolates between settings. Where that does not do for a target, its own setting is to be taken whole.
+        for number in first..table.settings.len() {
+            let Setting {
+                recall: target,
+                everything,
+                ..
+            } = table.settings[number];
+            let plan = table.plan(ks[at], target);
+            if !everything && !plan.all && trial.run(&plan, cancel)?.recall < target {
+                table.settings[number].measured = target;
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// Looks for the cheapest setting that meets a target, one target after the other.
+struct Tuner<'a> {
+    trial: &'a Trial<'a>,
+    profile: &'a Profile,
+    grouped: bool,
+    /// By how much predictions have been too optimistic so far: a target that allows m misses asks the profile for m times
+    /// this.
+    correction: f64,
+}
+
+impl<'a> Tuner<'a> {
+    fn new(trial: &'a Trial<'a>, profile: &'a Profile, grouped: bool) -> Self {
+        Self {
+            trial,
+            profile,
+            grouped,
+            correction: 1.0,
+        }
+    }
+
+    /// The cheapest setting found that meets the target: everything where no other does for less.
+    fn meet(&mut self, target: f64, cancel: &Cancel) -> Result<Setting> {
+        let allowed = 1.0 - target;
+        let mut best: Option<(Plan, Measured)> = None;
+        let mut tried = Vec::new();
+        while tried.len() < TRIES && self.correction > LEAST_CORRECTION {
+            let wanted = 1.0 - allowed * self.correction;
+            let place = self.profile.cheapest(wanted, self.trial.prices);
+            if tried.contains(&place) {
+                if best.is_some() {
+                    break;
+                }
+                self.correction *= 0.9;
+                continue;
+            }
+            tried.push(place);
+            let plan = self.profile.plan(place, self.grouped);
+            let measured = (self.trial).run_ratios(&plan, RERANK_PRUNE_RATIOS, cancel)?;
+            let enough = measured.iter().position(|m| m.recall >= target);
+            if let Some(at) = enough
+                && best.is_none_or(|(_, m)| measured[at].price < m.price)
+            {
+                let trust = RERANK_PRUNE_RATIOS[at];
+                best = Some((Plan { trust, ..plan }, measured[at]));
+            }
+            let missed = 1.0 - measured[enough.unwrap_or(RERANK_PRUNE_RATIOS.len() - 1)].recall;
+            if enough.is_some() && missed > TIGHT * allowed {
+                break;
+            }
+            let factor = (allowed / missed.max(1e-9)).clamp(0.25, 1.5);
+            self.correction = (self.correction * factor).min(MOST_CORRECTION);
+        }
+        self.correction = self.correction.max(2.0 * LEAST_CORRECTION);
+        let affordable = best.filter(|(_, m)| m.price < self.trial.prices.everything);
+        Ok(match affordable {
+            Some((plan, measured)) => setting(&plan, target, measured.recall),
+            None => Setting {
+                everything: true,
+                ..setting(&Plan::everything(self.trial.k), target, 1.0)
+            },
+        })
+    }
+}
+
+/// A plan that measured `measured`, as the table keeps it.
+fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
+    Setting {
+        k: plan.k,
+        recall: target,
+        measured,
+        probes: plan.probes.min(u32::MAX as usize),
+        bins: plan.bins,
+        rerank: plan.rerank.min(u32::MAX as usize),
+        slack: plan.slack.min(f32::MAX),
+        trust: plan.trust.min(f32::MAX),
+        everything: plan.all,
+    }
+}
+
+impl Index {
+    /// Lays the index out anew and measures again what recall targets take.
+    ///
+    /// A build measures this on points that it held out. As points are added, neighbours come closer while codes
+    /// stay as coarse as they are; until this is called, a search makes up for it by aiming higher. The queries are
+    /// points that have been added and to which no cell has been fitted, if there are enough of them, else any. An
+    /// index of fewer than ten points is left as it is.
+    ///
+    /// # Errors
+    /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
+    /// file; no worker threads.
+    pub fn recalibrate(&mut self) -> Result<()> {
+        let body = self.changing()?;
+        self.check_order()?;
+        let view = View::new(self, body);
+        let values = self.len() * self.space.dim();
+        let count = calibration_queries(self.len(), values, &self.config);
+        if count == 0 {
+            return Ok(());
+        }
+        let mut queries: Vec<u64> = (0..view.cells())
+            .filter_map(|cell| view.tail(cell))
+            .flat_map(|(tail, first)| (first..).zip(&tail.ids))
+            .filter(|(position, _)| view.is_alive(*position))
+            .map(|(_, id)| *id)
+            // Points of the base that have come from other cells since took part in its training.
+            .filter(|id| self.lookup().position(*id).is_none())
+            .collect();
+        if queries.len() < count {
+            queries = self.ids();
+        }
+        queries.sort_unstable();
+        let chosen = permutation(queries.len(), self.config.seed, streams::CALIBRATION);
+        let chosen = chosen.into_iter().take(count);
+        let chosen: Vec<u64> = chosen.map(|i| queries[i as usize]).collect();
+        let mut next = self.clone();
+        next.compact()?;
+        let positions = chosen.iter().filter_map(|id| next.lookup().position(*id));
+        let mut held: Vec<u32> = positions.collect();
+        held.sort_unstable();
+        let workers = next.workers.clone();
+        let calibration = workers
+            .get()?
+            .install(|| calibrate(&next, &held, &Cancel::default(), &|_, _| {}))?;
+        if let Body::Tempered(body) = &mut next.body {
+            Arc::make_mut(body).calibration = calibration;
+        }
+        *self = next;
+        Ok(())
+    }
+}
+
+/// Queries at positions of an index, with the distances and positions of their true neighbours, by brute force.
+fn truth(view: &View<'_>, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {
+    let points: Vec<u32> = match view.index.spills() {
+        true => view.index.first_positions(),
+        false => view.admitted().collect(),
+    };
+    let most = ks.iter().copied().max().unwrap_or(1);
+    held.par_chunks(
+        held.len()
+            .div_ceil(2 * rayon::current_num_threads().max(1))
+            .max(1),
+    )
+    .map(|held| {
+        let mut queries: Vec<Query> = held
+            .iter()
+            .map(|position| Query {
+                position: *position,
+                radii: Vec::new(),
+                neighbours: Vec::new(),
+            })
+            .collect();
+        let vectors: Vec<Vec<f32>> = queries
+            .iter()
+            .map(|query| {
+                let mut vector = Vec::new();
+                query.read(view, &mut vector);
+                vector
+            })
+            .collect();
+        let mut bytes = vec![Vec::new(); held.len()];
+        let prepared: Vec<_> = vectors
+            .iter()
+            .zip(&mut bytes)
+            .map(|(v, b)| view.index.vectors.prepare(v, b))
+            .collect();
+        let mut lists: Vec<Vec<(f32, u32)>> = vec![Vec::new(); held.len()];
+        let nearer = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        for block in points.chunks(BLOCK) {
+            cancel.check()?;
+            for ((own, query), list) in held.iter().zip(&prepared).zip(&mut lists) {
+                let others = block.iter().filter(|p| *p != own);
+                list.extend(others.map(|p| (view.distance(*p, query), *p)));
+                if list.len() > most {
+                    list.select_nth_unstable_by(most - 1, nearer);
+                    list.truncate(most);
+                }
+            }
+        }
+        for (query, mut list) in queries.iter_mut().zip(lists) {
+            list.sort_unstable_by(nearer);
+            query.radii = ks.iter().map(|k| list[k - 1].0).collect();
+            query.neighbours = list.into_iter().map(|(_, position)| position).collect();
+        }
+        Ok(queries)
+    })
+    .collect::<Result<Vec<Vec<Query>>>>()
+    .map(|parts| parts.into_iter().flatten().collect())
+}
