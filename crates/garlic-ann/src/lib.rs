@@ -36,6 +36,7 @@ pub mod index;
 pub mod live;
 mod metric;
 pub mod model;
+mod robust;
 pub mod search;
 pub mod space;
 pub mod store;

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::cancel::Cancel;
 use crate::config::Normalize;
 use crate::error::Result;
+use crate::robust;
 
 /// Rows that the principal axes are fitted to; more change nothing that matters.
 const ROTATION_SAMPLE: usize = 100_000;
@@ -93,7 +94,11 @@ impl Space {
         } else {
             None
         };
-        let fitted = pca(sample.as_ref().map_or(rows, Matrix::as_rows));
+        let sample = sample.as_ref().map_or(rows, Matrix::as_rows);
+        // A few rows far away would own the axes.
+        let pulled = robust::winsorised(sample);
+        let sample = pulled.as_ref().map_or(sample, Matrix::as_rows);
+        let fitted = pca(sample);
         cancel.check()?;
         let dim = rows.dim();
         let total: f64 = fitted.values.iter().map(|v| f64::from(*v)).sum();

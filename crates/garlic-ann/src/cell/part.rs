@@ -249,7 +249,12 @@ fn length(centre: &[f32], steps: &[f32]) -> f32 {
     coded.map(|v| v * v).sum()
 }
 
-/// Steps that let the codes hold these coordinates.
+/// Codes of 8 bits hold coordinates up to this many times the magnitude that all but [`TAIL`] of them stay below. Without
+/// outliers that is all of them.
+const TAIL_REACH: f32 = 3.0;
+const TAIL: f64 = 0.01;
+
+/// Steps that let the codes hold these coordinates, but for outliers.
 fn steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32> {
     let mut steps = vec![0.0f32; width];
     for row in rows.iter() {
@@ -260,13 +265,30 @@ fn steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32> {
             }
         }
     }
-    for s in &mut steps {
+    let mut column = Vec::with_capacity(rows.len());
+    for (j, s) in steps.iter_mut().enumerate() {
         *s = match bits {
-            CodeBits::Eight => *s / 63.0,
+            CodeBits::Eight => {
+                column.clear();
+                column.extend(rows.iter().filter_map(|row| row.get(j)).map(|v| v.abs()));
+                s.min(TAIL_REACH * usual(&mut column)) / 63.0
+            }
             CodeBits::Four => (*s / rows.len().max(1) as f32).sqrt() * STEP_4,
         };
     }
     steps
+}
+
+/// The magnitude that all but [`TAIL`] of some stay below; infinite if that is zero.
+fn usual(magnitudes: &mut [f32]) -> f32 {
+    let at = (magnitudes.len() as f64 * (1.0 - TAIL)) as usize;
+    match magnitudes.get(at) {
+        None => f32::INFINITY,
+        Some(_) => {
+            let usual = *magnitudes.select_nth_unstable_by(at, f32::total_cmp).1;
+            if usual > 0.0 { usual } else { f32::INFINITY }
+        }
+    }
 }
 
 /// The code of a coordinate.

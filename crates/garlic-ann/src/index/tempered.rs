@@ -343,6 +343,10 @@ pub(crate) fn check_type(vectors: Rows<'_>, element: StoredType) -> Result<()> {
 
 /// Squared distance of every vector from the truncated space that `points` are its images in.
 pub(crate) fn outside(vectors: Rows<'_>, space: &Space, points: Rows<'_>) -> Vec<f32> {
+    // Nothing lies outside of the whole space; rounding would say otherwise, far from the mean.
+    if space.out_dim() == space.dim() {
+        return vec![0.0; vectors.len()];
+    }
     (0..vectors.len())
         .into_par_iter()
         .with_min_len(256)

@@ -11,6 +11,7 @@ use crate::cancel::Cancel;
 use crate::config::{Config, MAX_CELLS};
 use crate::error::{Error, Result};
 use crate::model::{Axes, Lists, Tempered, by_label};
+use crate::robust;
 
 /// Nearest cells by plain distance among which the score decides.
 pub(crate) const SHORTLIST: usize = 8;
@@ -72,7 +73,7 @@ pub(crate) fn fit(
         axes,
     } = match given {
         Some(given) => take(points, &seen, given, config, cancel)?,
-        None => find(points, &seen, config, cancel, step)?,
+        None => find_by_shell(points, &seen, config, cancel, step)?,
     };
     let model = shape(points, &seen, &mut labels, cells, axes, config, cancel)?;
     let others = Matrix::gather(points, held);
@@ -129,19 +130,57 @@ pub(super) fn renumber(labels: &mut [u32]) -> usize {
     numbers.len()
 }
 
-/// k-means cells of a sample, refitted under the tempered score; all of `seen` are then given to them.
-fn find(
+/// Cells for the bulk of the points, and for outliers cells of their own, in proportion to their number: cells that hold
+/// both would fit neither.
+fn find_by_shell(
     points: Rows<'_>,
     seen: &[u32],
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
 ) -> Result<Found> {
-    let cells = match config.cells {
+    let wanted = match config.cells {
         0 => default_cells(points.len()),
         given => given,
+    };
+    let shells = robust::shells(points, seen);
+    let Some((bulk, outer)) = shells.split_first().filter(|(_, outer)| !outer.is_empty()) else {
+        return find(points, seen, wanted, config, cancel, step);
+    };
+    let share = |shell: &[u32]| {
+        let count = wanted as f64 * shell.len() as f64 / seen.len() as f64;
+        (count.round() as usize).max(1)
+    };
+    let mut found = find(points, bulk, share(bulk), config, cancel, step)?;
+    let mut labels: Vec<(u32, u32)> = bulk.iter().copied().zip(found.labels).collect();
+    for (number, shell) in (1..).zip(outer) {
+        cancel.check()?;
+        let rows = Matrix::gather(points, shell);
+        let seed = config.seed ^ streams::INIT_MEANS ^ number;
+        let seeds = kmeans_plus_plus(rows.as_rows(), share(shell).min(shell.len()), seed);
+        let mut clustering = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
+        let cells = renumber(&mut clustering.labels);
+        let numbers = clustering.labels.iter().map(|l| l + found.cells as u32);
+        labels.extend(shell.iter().copied().zip(numbers));
+        found.cells += cells;
     }
-    .min(seen.len());
+    labels.sort_unstable();
+    Ok(Found {
+        labels: labels.into_iter().map(|(_, label)| label).collect(),
+        ..found
+    })
+}
+
+/// About `cells` k-means cells of a sample, refitted under the tempered score; all of `seen` are then given to them.
+fn find(
+    points: Rows<'_>,
+    seen: &[u32],
+    cells: usize,
+    config: &Config,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<Found> {
+    let cells = cells.min(seen.len());
     let wanted = (cells * POINTS_PER_CELL).max(MIN_SAMPLE);
     let mut sample: Vec<u32> = permutation(seen.len(), config.seed, streams::TRAIN_SAMPLE)
         .into_iter()
