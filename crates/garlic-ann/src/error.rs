@@ -247,6 +247,16 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The path of an index directory does not name what was opened there any more.
+    #[error(
+        "{path}: this index directory was moved, replaced or removed while it was open (or its file LOCK was); nothing \
+         was written, open the directory again where it is now",
+        path = path.display()
+    )]
+    Moved {
+        /// Where the directory was opened.
+        path: PathBuf,
+    },
     /// There is no index directory, or there is one where none should be.
     #[error("{path}: {message}", path = path.display())]
     Directory {

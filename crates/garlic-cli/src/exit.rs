@@ -160,6 +160,7 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         Error::Cancelled => Code::Cancelled,
         Error::Threads { .. }
         | Error::Locked { .. }
+        | Error::Moved { .. }
         | Error::ReadOnly { .. }
         | Error::Broken { .. } => Code::Failed,
         // Writing turns its errors into a `Fault`; what is left was read.

@@ -23,6 +23,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
     match error {
         Error::Io { source, .. } => os_error(&source, text),
         Error::Locked { .. }
+        | Error::Moved { .. }
         | Error::Directory { .. }
         | Error::ReadOnly { .. }
         | Error::Broken { .. } => PyOSError::new_err(text),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::current::{self, CURRENT, LOCK, index_path, log_path};
-use super::disk::{Disk, Held, OnDisk, Opening};
+use super::disk::{Disk, Held, Lock, Lost, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
@@ -44,7 +44,7 @@ pub(super) struct Directory {
     due: u64,
     /// Why nothing can be written any more.
     broken: Option<String>,
-    _lock: Box<dyn Held>,
+    lock: Arc<dyn Lock>,
 }
 
 impl Directory {
@@ -59,7 +59,7 @@ impl Directory {
         disk.make_directory(path).map_err(failed)?;
         disk.sync_directory(atomic::directory_of(path))
             .map_err(failed)?;
-        let lock = lock(&*disk, path)?;
+        let Held { lock, disk } = hold(&*disk, path)?;
         if disk
             .names(path)
             .map_err(failed)?
@@ -89,9 +89,11 @@ impl Directory {
     ) -> Result<(Self, Index)> {
         // Without this a path that is no directory would complain about its lock.
         current::read(&*disk, path)?;
-        let lock = lock(&*disk, path)?;
+        let Held { lock, disk } = hold(&*disk, path)?;
         let generation = current::read(&*disk, path)?;
         let (index, found, length) = load(&*disk, path, generation, Opening::ToWrite)?;
+        // The checkpoint was read by its path.
+        check(&*lock, path)?;
         let log_file = log_path(path, generation);
         let failed = |source| io_error(&log_file, source);
         if length > LOG_HEADER as u64 {
@@ -120,7 +122,7 @@ impl Directory {
         disk: Arc<dyn Disk>,
         path: &Path,
         options: &Options,
-        lock: Box<dyn Held>,
+        lock: Arc<dyn Lock>,
         generation: u64,
         log: Appender,
         checkpoint_bytes: u64,
@@ -139,7 +141,7 @@ impl Directory {
             },
             due: options.limit(checkpoint_bytes),
             broken: None,
-            _lock: lock,
+            lock,
         }
     }
 
@@ -151,10 +153,10 @@ impl Directory {
         }
     }
 
-    /// Fails if an earlier failure left the files in a state that nobody knows.
+    /// Fails if an earlier failure left the files in a state that nobody knows, or if the directory is another one now.
     pub(super) fn check(&self) -> Result<()> {
         match &self.broken {
-            None => Ok(()),
+            None => check(&*self.lock, &self.path),
             Some(message) => Err(Error::Broken {
                 path: self.path.clone(),
                 message: message.clone(),
@@ -339,11 +341,18 @@ fn clean(disk: &dyn Disk, path: &Path, generation: u64) {
     }
 }
 
-fn lock(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Held>> {
-    let file = path.join(LOCK);
-    let held = disk.lock(&file).map_err(|source| io_error(&file, source))?;
+fn hold(disk: &dyn Disk, path: &Path) -> Result<Held> {
+    let held = disk.lock(path);
+    let held = held.map_err(|source| io_error(&path.join(LOCK), source))?;
     held.ok_or_else(|| Error::Locked {
         path: path.to_owned(),
+    })
+}
+
+fn check(lock: &dyn Lock, path: &Path) -> Result<()> {
+    let path = || path.to_owned();
+    lock.check().map_err(|lost| match lost {
+        Lost::Moved => Error::Moved { path: path() },
     })
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Everything goes through [`Disk`], so that tests can fail every step, and cut the power between any two.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::held;
 use crate::error::Result;
 use crate::index::Index;
 use crate::store::atomic::{self, Place};
@@ -38,8 +40,8 @@ pub(crate) trait Disk: Send + Sync {
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
     /// The names of the files of a directory.
     fn names(&self, directory: &Path) -> io::Result<Vec<String>>;
-    /// Takes the lock that a file stands for, until the result is dropped; `None` when somebody has it.
-    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Held>>>;
+    /// Takes the lock of a directory, until the result is dropped; `None` when somebody has it.
+    fn lock(&self, directory: &Path) -> io::Result<Option<Held>>;
 }
 
 /// A file being written.
@@ -53,8 +55,27 @@ pub(crate) trait Input: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Input for T {}
 
-/// A lock, given back when it is dropped.
-pub(crate) trait Held: Send {}
+/// A directory that is held for writing.
+pub(crate) struct Held {
+    pub(super) lock: Arc<dyn Lock>,
+    /// The file system as its writer uses it.
+    pub(super) disk: Arc<dyn Disk>,
+}
+
+/// The lock of a directory, given back when it is dropped.
+pub(crate) trait Lock: Send + Sync {
+    /// Fails when the directory must not be written any more.
+    fn check(&self) -> Result<(), Lost> {
+        Ok(())
+    }
+}
+
+/// Why a directory must not be written any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Its path names something else now, or nothing.
+    Moved,
+}
 
 /// The file system of the machine.
 pub(crate) struct Real;
@@ -64,8 +85,6 @@ impl Output for File {
         self.sync_all()
     }
 }
-
-impl Held for File {}
 
 impl Disk for Real {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
@@ -125,17 +144,8 @@ impl Disk for Real {
         Ok(names)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Held>>> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+    fn lock(&self, directory: &Path) -> io::Result<Option<Held>> {
+        held::hold(directory)
     }
 }
 

@@ -30,6 +30,7 @@ mod current;
 mod directory;
 mod disk;
 mod files;
+mod held;
 mod log;
 mod options;
 mod record;

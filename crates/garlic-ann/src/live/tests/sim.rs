@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use garlic_linalg::{random_stream, uniform_unit};
 
-use super::super::disk::{Disk, Held, Input, Opening, Output};
+use super::super::current::LOCK;
+use super::super::disk::{Disk, Held, Input, Lock, Opening, Output};
 use super::device::{Change, DIRECTORY, Inode, Keep};
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -293,7 +294,7 @@ impl Output for SimFile {
 
 struct SimLock(SimDisk);
 
-impl Held for SimLock {}
+impl Lock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
@@ -406,15 +407,19 @@ impl Disk for SimDisk {
         })
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, directory: &Path) -> io::Result<Option<Held>> {
+        let path = directory.join(LOCK);
         let taken = self.state().act(true, |state| {
-            if !state.names.contains_key(path) {
+            if !state.names.contains_key(&path) {
                 state.inodes.push(Inode::default());
                 let inode = state.inodes.len() - 1;
-                state.change(Change::Link(path.to_owned(), inode));
+                state.change(Change::Link(path, inode));
             }
             Ok(!std::mem::replace(&mut state.locked, true))
         })?;
-        Ok(taken.then(|| Box::new(SimLock(self.clone())) as Box<dyn Held>))
+        Ok(taken.then(|| Held {
+            lock: Arc::new(SimLock(self.clone())),
+            disk: Arc::new(self.clone()),
+        }))
     }
 }
