@@ -73,3 +73,35 @@ def test_masks_and_lists_that_make_no_sense(built, queries):
     for wrong in ([-1], [0.5], ["a"], np.ones((2, 2), bool), [[1, 2]], {2**64}, 2**64):
         with pytest.raises(ValueError):
             built.search(queries, filter=wrong)
+
+
+def test_a_function_that_searches_with_its_own_filter_is_told(points):
+    index = garlic.build(points[:300], seed=1)
+    told = []
+
+    def allows(id):
+        if not told:
+            with pytest.raises(RuntimeError, match="same filter") as error:
+                index.search(points[0], k=1, filter=own)
+            told.append(str(error.value))
+        return id < 10
+
+    own = garlic.filter(allows)
+    _, ids = index.search(points[0], k=20, filter=own, exact=True)
+    assert sorted(ids[ids >= 0].tolist()) == list(range(10)) and told
+
+
+def test_what_an_inner_search_raises_the_outer_one_raises(points):
+    index = garlic.build(points[:300], seed=1)
+
+    def allows(id):
+        return len(index.search(points[0], k=1, filter=own)[1]) > 0
+
+    own = garlic.filter(allows)
+    with pytest.raises(RuntimeError, match="same filter"):
+        index.search(points[0], k=5, filter=own)
+    # A function that may search with another filter.
+    inner = garlic.filter(lambda id: id % 2 == 0)
+    even = garlic.filter(lambda id: index.search(points[id], k=1, filter=inner, exact=True)[1][0] == id)
+    _, ids = index.search(points[0], k=300, filter=even, exact=True)
+    assert sorted(ids[ids >= 0].tolist()) == list(range(0, 300, 2))

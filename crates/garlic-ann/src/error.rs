@@ -187,6 +187,12 @@ pub enum Error {
         /// What is allowed.
         rule: &'static str,
     },
+    /// A filter's predicate searches with the filter that it belongs to.
+    #[error(
+        "the filter's function searches with the same filter, which would never end; search with another filter in it, \
+         or with none"
+    )]
+    FilterInItself,
     /// A configuration key that does not exist.
     #[error("unknown configuration key `{key}`{}", suggestion.as_ref().map(|s| format!(": did you mean `{s}`?")).unwrap_or_default())]
     UnknownKey {

@@ -33,13 +33,14 @@ impl Filter {
         let raised = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&raised);
         let allows = move |id: u64| {
-            let mut raised = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if raised.is_some() {
+            // Not locked while the function runs: it may search itself.
+            let raised = || slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if raised().is_some() {
                 return false;
             }
             let answer = Python::attach(|py| function.bind(py).call1((id,))?.is_truthy());
             answer.unwrap_or_else(|error| {
-                *raised = Some(error);
+                *raised() = Some(error);
                 false
             })
         };

@@ -6,10 +6,12 @@
 //! are simply computed.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::{self, ThreadId};
 
 use roaring::RoaringTreemap;
 
+use crate::error::{Error, Result};
 use crate::index::stored::{Stored, StoredRows};
 use crate::index::{Index, Lookup, OverlayStamp, View};
 
@@ -21,6 +23,8 @@ struct Inner {
     ids: Ids,
     /// The latest translation, and what it was made for.
     translated: Mutex<Option<(Stamp, Arc<Allowed>)>>,
+    /// The thread that is making one, and has the lock of `translated`.
+    translating: Mutex<Option<ThreadId>>,
 }
 
 enum Ids {
@@ -64,6 +68,9 @@ impl Filter {
     }
 
     /// The points whose identifiers the predicate is true of. It is asked once for every point of a snapshot.
+    ///
+    /// The predicate may search, but not with this very filter: such a search fails with
+    /// [`Error::FilterInItself`](crate::Error::FilterInItself).
     pub fn predicate(allows: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
         Self::new(Ids::Predicate(Box::new(allows)))
     }
@@ -72,25 +79,53 @@ impl Filter {
         Self(Arc::new(Inner {
             ids,
             translated: Mutex::new(None),
+            translating: Mutex::new(None),
         }))
     }
 
     /// The positions that it allows in an index as it is now.
-    pub(crate) fn translate(&self, index: &Index) -> Arc<Allowed> {
+    ///
+    /// # Errors
+    /// When its predicate asks for them.
+    pub(crate) fn translate(&self, index: &Index) -> Result<Arc<Allowed>> {
+        let inner = &*self.0;
+        let here = thread::current().id();
+        // This thread would wait for itself, and then ask the predicate about each point for each point.
+        if *lock(&inner.translating) == Some(here) {
+            return Err(Error::FilterInItself);
+        }
         let stamp = Stamp::of(index);
-        let mut translated = self
-            .0
-            .translated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut translated = lock(&inner.translated);
         match &*translated {
-            Some((known, allowed)) if known.is(&stamp) => Arc::clone(allowed),
+            Some((known, allowed)) if known.is(&stamp) => Ok(Arc::clone(allowed)),
             _ => {
-                let allowed = Arc::new(Allowed::new(&self.0.ids, index));
+                let translating = Translating::begin(inner, here);
+                let allowed = Arc::new(Allowed::new(&inner.ids, index));
+                drop(translating);
                 *translated = Some((stamp, Arc::clone(&allowed)));
-                allowed
+                Ok(allowed)
             }
         }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Names the thread that makes a translation, until it is dropped; also when the predicate panics.
+struct Translating<'a>(&'a Inner);
+
+impl<'a> Translating<'a> {
+    fn begin(inner: &'a Inner, thread: ThreadId) -> Self {
+        *lock(&inner.translating) = Some(thread);
+        Self(inner)
+    }
+}
+
+impl Drop for Translating<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.translating) = None;
     }
 }
 

@@ -109,6 +109,7 @@ impl Search {
         }
         index.check_order()?;
         let allowed = self.filter.as_ref().map(|f| f.translate(index));
+        let allowed = allowed.transpose()?;
         let mut plan = match &index.body {
             Body::Published(_) => {
                 let rule = "an index built by the published method has no calibration and no codes; use probes and bins";

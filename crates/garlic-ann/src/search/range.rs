@@ -84,6 +84,7 @@ impl Index {
         self.check_order()?;
         self.check_query(query, 0)?;
         let allowed = range.filter.as_ref().map(|f| f.translate(self));
+        let allowed = allowed.transpose()?;
         let mut searcher = self.searcher();
         Ok(self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch))
     }
@@ -96,6 +97,7 @@ impl Index {
             self.check_query(query, row)?;
         }
         let allowed = range.filter.as_ref().map(|f| f.translate(self));
+        let allowed = allowed.transpose()?;
         let threads = range.threads.unwrap_or(1);
         if threads == 1 {
             let mut searcher = self.searcher();
