@@ -16,6 +16,23 @@ _NUMBERS = "biuf"
 
 def vectors(x: ArrayLike, what: str = "vectors") -> NDArray[np.float32]:
     """C-contiguous float32 of one or two axes; a copy unless ``x`` is that already."""
+    array = _numbers(x, what)
+    # float64 values beyond float32 become infinity, which the library refuses by name.
+    with np.errstate(over="ignore"):
+        return np.require(array, np.float32, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def own_vectors(x: ArrayLike, what: str = "vectors") -> NDArray[np.float32]:
+    """The same, always a copy, and one only.
+
+    What is checked must be what is kept, and another thread may change ``x`` while the library works.
+    """
+    array = _numbers(x, what)
+    with np.errstate(over="ignore"):
+        return np.array(array, np.float32, order="C", copy=True)
+
+
+def _numbers(x: ArrayLike, what: str) -> NDArray[Any]:
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -26,13 +43,14 @@ def vectors(x: ArrayLike, what: str = "vectors") -> NDArray[np.float32]:
         raise ValueError(
             f"{what}: an array of one or two axes is needed, this one has the shape {array.shape}"
         )
-    # float64 values beyond float32 become infinity, which the library refuses by name.
-    with np.errstate(over="ignore"):
-        return np.require(array, np.float32, ["C_CONTIGUOUS", "ALIGNED"])
+    return array
 
 
 def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
-    """Identifiers as a list of unsigned numbers; those from 2**63 on are left for the library to refuse."""
+    """Identifiers as a list of unsigned numbers, always a copy, for the reason that :func:`own_vectors` makes one.
+
+    Those from 2**63 on are left for the library to refuse.
+    """
     if isinstance(ids, (set, frozenset)):
         ids = sorted(ids)
     array = np.asarray(ids)
@@ -48,7 +66,7 @@ def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
         raise ValueError(f"identifiers: whole numbers are needed, these are of type {array.dtype}")
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"the identifier {array.min()} is negative; identifiers begin with 0")
-    return np.require(array, np.uint64, ["C_CONTIGUOUS", "ALIGNED"])
+    return np.array(array, np.uint64, order="C", copy=True)
 
 
 def cell_numbers(partition: ArrayLike) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
-from ._arrays import cell_numbers, vectors
+from ._arrays import cell_numbers, own_vectors, vectors
 from ._progress import Progress, Report
 from ._search import Searchable
 
@@ -107,10 +107,10 @@ class Index(Searchable):
         """Adds vectors, all or none: the first call builds the index, later points join its cells.
 
         Without ``ids`` the points are numbered on from the largest identifier there has been. Identifiers are from 0
-        to 2**63 - 1, each once; one that is there already is a ``ValueError``. C-contiguous float32 is read where it
-        lies; any other array is copied once for the call. The index keeps its own copy of the vectors.
+        to 2**63 - 1, each once; one that is there already is a ``ValueError``. The vectors are copied once before they
+        are looked at, so that other threads may change ``x`` meanwhile.
         """
-        x = vectors(x)
+        x = own_vectors(x)
         self._check_dim(x)
         if self._handle is None and x.ndim == 2 and len(x) == 0:
             return
@@ -202,7 +202,8 @@ def build(
 
     ``recall`` is what searches aim at unless they say otherwise; the other parameters are those of :class:`Index`.
     Identifiers are row numbers unless given. ``partition`` names the cell of each row, a number below 2^32, where cells
-    were found elsewhere: frames, bins and codes are fitted to those. Ctrl-C ends the build with ``KeyboardInterrupt``.
+    were found elsewhere: frames, bins and codes are fitted to those. ``x`` is copied once, so that other threads may change
+    it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
 
     >>> import numpy as np, garlic_ann as garlic
     >>> x = np.random.default_rng(1).normal(size=(400, 6))
@@ -214,7 +215,7 @@ def build(
         config = {**config, "recall": recall}
     cells = None if partition is None else cell_numbers(partition)
     return Index._of(
-        _build(vectors(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
+        _build(own_vectors(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from . import _garlic
+from ._arrays import own_vectors
 from ._garlic import Handle
 from ._index import Index
 from ._search import Searchable
@@ -67,7 +68,7 @@ class Live(Searchable):
 
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Adds vectors, all or none; see :meth:`Index.add`."""
-        self._have().add(x, ids)
+        self._have().add(own_vectors(x), ids)
 
     def compact(self) -> None:
         """Drops removed points, lays the others out as a build does, and makes a checkpoint of it."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import own_vectors
 from ._garlic import Filter, Handle, route
 
 Found = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -273,7 +274,7 @@ class Searchable:
 
     def update(self, x: ArrayLike, ids: ArrayLike) -> None:
         """Gives points that are there new vectors, all or none; ``KeyError`` for an identifier that no point has."""
-        self._have().update(x, ids)
+        self._have().update(own_vectors(x), ids)
 
     def compact(self) -> None:
         """Drops removed points and lays the others out as a build does. Exact answers stay what they are."""

@@ -1,5 +1,6 @@
 //! Arrays on their way in: C-contiguous float32 is read where it lies, everything else goes through Python's
-//! `garlic_ann._arrays`, which makes one copy or says what is wrong.
+//! `garlic_ann._arrays`, which makes one copy or says what is wrong. Another thread of Python can change an array that is
+//! read where it lies; what is added to an index comes from `own_vectors` there, which is a copy.
 
 use garlic_ann::{Error, Rows};
 use numpy::{
