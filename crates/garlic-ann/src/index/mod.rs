@@ -24,6 +24,8 @@ pub(crate) use stored::Stored;
 pub use tempered::{LearnedBin, TemperedBody};
 pub(crate) use tune::CACHED;
 pub(crate) use workers::Workers;
+#[cfg(test)]
+pub(crate) use workers::tests::without_threads;
 
 use std::sync::{Arc, OnceLock};
 

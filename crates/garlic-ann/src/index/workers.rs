@@ -13,12 +13,16 @@ pub(crate) struct Workers(Arc<Mutex<Option<Arc<Pool>>>>);
 impl Workers {
     /// The threads; started now if they have not been, by this process.
     pub(crate) fn get(&self) -> Result<Arc<Pool>> {
+        #[cfg(test)]
+        tests::check()?;
         if let Some(pool) = of_this_process(&self.known()) {
             return Ok(pool);
         }
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // One is enough; the result does not depend on their number.
+        let started = thread_pool(threads).or_else(|error| thread_pool(1).map_err(|_| error))?;
         let started = Arc::new(Pool {
-            threads: Some(thread_pool(threads)?),
+            threads: Some(started),
             process: process::id(),
         });
         let mut known = self.known();
@@ -75,8 +79,61 @@ impl Drop for Pool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use garlic_linalg::Rows;
+
     use super::*;
+    use crate::error::Error;
+    use crate::index::Index;
+
+    thread_local! {
+        static REFUSED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Fails within [`without_threads`].
+    pub(super) fn check() -> Result<()> {
+        if REFUSED.get() {
+            return Err(Error::Threads {
+                threads: 1,
+                message: "the test wants none".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Does `work` as if no thread could be started.
+    pub(crate) fn without_threads<R>(work: impl FnOnce() -> R) -> R {
+        REFUSED.set(true);
+        let done = work();
+        REFUSED.set(false);
+        done
+    }
+
+    #[test]
+    fn a_changed_index_is_laid_out_without_threads_too() {
+        let data: Vec<f32> = (0..800).map(|i| (i * 37 % 101) as f32).collect();
+        let builder = Index::builder().threads(1);
+        let mut index = builder.build(Rows::new(&data, 4).unwrap()).unwrap();
+        let ids: Vec<u64> = (1000..1100).collect();
+        index
+            .add(Rows::new(&data[..400], 4).unwrap(), &ids)
+            .unwrap();
+        index.remove(&[3, 1002]).unwrap();
+        let bytes = index.to_bytes();
+        assert_eq!(Index::from_bytes(&bytes).unwrap().len(), 298);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        without_threads(|| {
+            assert!(index.to_bytes() == bytes, "the changes are in it");
+            index.save(file.path()).unwrap();
+            index.compact().unwrap();
+            let added = index.add(Rows::new(&data[..4], 4).unwrap(), &[2000]);
+            assert!(matches!(added, Err(Error::Threads { .. })));
+        });
+        assert!(std::fs::read(file.path()).unwrap() == bytes);
+        assert!(index.to_bytes() == bytes);
+    }
 
     #[test]
     fn a_process_without_the_threads_starts_its_own() {

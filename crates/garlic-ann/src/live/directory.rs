@@ -218,16 +218,18 @@ impl Directory {
         self.broken.is_none() && self.log.length > self.due && self.log.records > 0
     }
 
-    /// Makes a checkpoint and tells whether that worked. The batch before it is safe in any case, so that a failure
-    /// is only noted, and tried again when the log has grown as much once more.
-    pub(super) fn try_checkpoint(&mut self, index: &Index) -> bool {
-        let Err(error) = self.checkpoint(index) else {
-            return true;
+    /// Makes a checkpoint of `index` and returns it as it was laid out for that. The batch before it is safe in any
+    /// case, so that a failure is only noted, and tried again when the log has grown as much once more.
+    pub(super) fn try_checkpoint(&mut self, index: &Index) -> Option<Index> {
+        let mut next = index.clone();
+        let made = next.compact().and_then(|()| self.checkpoint(&next));
+        let Err(error) = made else {
+            return Some(next);
         };
         self.status.failed_checkpoint = Some(error.to_string());
         let more = self.options.limit(self.status.checkpoint_bytes);
         self.due = self.log.length.saturating_add(more);
-        false
+        None
     }
 
     fn fail(&mut self, path: PathBuf, source: io::Error) -> Error {

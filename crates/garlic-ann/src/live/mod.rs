@@ -334,16 +334,12 @@ impl Live {
         // A turn of its own, so that nobody waits for a checkpoint to see the batch. It is acknowledged whatever
         // becomes of the checkpoint.
         let _ = self.write(|current, writer| {
-            let mut next = None;
-            if let Writer::Directory(directory) = writer
-                && directory.checkpoint_is_due()
-            {
-                let mut compacted = current.clone();
-                compacted.compact()?;
-                if directory.try_checkpoint(&compacted) {
-                    next = Some(compacted);
+            let next = match writer {
+                Writer::Directory(directory) if directory.checkpoint_is_due() => {
+                    directory.try_checkpoint(current)
                 }
-            }
+                _ => None,
+            };
             Ok((next, ()))
         });
         Ok(result)

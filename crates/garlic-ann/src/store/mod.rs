@@ -123,7 +123,7 @@ impl Index {
 
     /// The bytes that [`Index::save`] writes. Equal indexes give equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let flat = self.flattened().ok().flatten();
+        let flat = self.flattened();
         let encode = || -> io::Result<Vec<u8>> {
             let source = Source::new(flat.as_ref().unwrap_or(self))?;
             let layout = write::measure(&source)?;
@@ -154,7 +154,7 @@ impl Index {
 }
 
 pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
-    let flat = index.flattened()?;
+    let flat = index.flattened();
     let save = || -> io::Result<()> {
         let source = Source::new(flat.as_ref().unwrap_or(index))?;
         let layout = write::measure(&source)?;

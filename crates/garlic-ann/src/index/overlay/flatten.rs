@@ -17,25 +17,36 @@ impl Index {
     /// what they are; others may differ by a candidate or two.
     ///
     /// # Errors
-    /// When worker threads cannot be started.
+    /// None so far: where worker threads cannot be started, the calling one does the work.
     pub fn compact(&mut self) -> Result<()> {
-        if let Some(flat) = self.flattened()? {
+        if let Some(flat) = self.flattened() {
             *self = flat;
         }
         Ok(())
     }
 
     /// The index as a base without changes; none when it is one already.
-    pub(crate) fn flattened(&self) -> Result<Option<Index>> {
+    ///
+    /// It does not fail for want of threads: an index can be saved whatever else the system has run out of.
+    pub(crate) fn flattened(&self) -> Option<Index> {
         let (Body::Tempered(body), Some(_)) = (&self.body, self.overlay.changes()) else {
-            return Ok(None);
+            return None;
         };
-        self.workers
-            .get()?
-            .install(|| Ok(Some(self.flatten(&View::new(self, body)))))
+        let view = View::new(self, body);
+        Some(match self.workers.get() {
+            Ok(pool) => pool.install(|| {
+                self.flatten(&view, |cells| {
+                    cells.par_iter().map(|cell| lay_out(&view, *cell)).collect()
+                })
+            }),
+            Err(_) => self.flatten(&view, |cells| {
+                cells.iter().map(|cell| lay_out(&view, *cell)).collect()
+            }),
+        })
     }
 
-    fn flatten(&self, view: &View<'_>) -> Index {
+    /// `lay_out_all` lays out each of the cells that it is given.
+    fn flatten(&self, view: &View<'_>, lay_out_all: impl FnOnce(&[usize]) -> Vec<Part>) -> Index {
         let (old, dim) = (view.body, self.space.dim());
         // An index without points keeps one cell, so that points can come.
         let living = |cell: &usize| view.points_in(*cell) > 0;
@@ -43,7 +54,7 @@ impl Index {
         if cells.is_empty() {
             cells.extend((0..view.cells()).find(|cell| view.mean(*cell)[0] < crate::model::FAR));
         }
-        let parts: Vec<Part> = cells.par_iter().map(|cell| lay_out(view, *cell)).collect();
+        let parts = lay_out_all(&cells);
         let mut learned = Assembly::new(old.learned.bits, old.learned.width);
         let (mut means, mut axes) = (Vec::new(), Vec::new());
         let (mut variances, mut residual) = (Vec::new(), Vec::new());
