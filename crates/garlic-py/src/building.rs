@@ -90,10 +90,16 @@ fn run(
 ) -> PyResult<Index> {
     let (done, wait) = mpsc::channel();
     std::thread::scope(|scope| {
-        let worker = scope.spawn(move || {
+        let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             // Nobody is waiting only if the other side panicked.
             let _ = done.send(builder.build(rows));
         });
+        let worker = worker.map_err(|error| {
+            raise(Error::Threads {
+                threads: 1,
+                message: error.to_string(),
+            })
+        })?;
         let mut raised = None;
         let result = loop {
             match wait.recv_timeout(LOOK) {

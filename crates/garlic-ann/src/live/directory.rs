@@ -280,6 +280,11 @@ fn load(
             offset,
             message,
         },
+        // This says nothing about the record.
+        Fault::Refused {
+            error: error @ Error::Threads { .. },
+            ..
+        } => error,
         Fault::Refused { offset, error } => Error::Log {
             path: log_file,
             offset,

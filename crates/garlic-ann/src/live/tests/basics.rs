@@ -11,6 +11,7 @@ use super::script::{DIM, Script, Step, create, directory, first, look, open, sta
 use super::sim::SimDisk;
 use crate::Search;
 use crate::error::Error;
+use crate::index::without_threads;
 
 /// Compiles only if a handle can be shared between threads.
 const _: () = {
@@ -279,4 +280,43 @@ fn a_changed_index_makes_the_same_directory() {
     let bytes = live.snapshot().to_bytes();
     drop(live);
     assert!(Live::open(&path).unwrap().snapshot().to_bytes() == bytes);
+}
+
+/// A batch is acknowledged before its checkpoint is made; a system that starts no threads by then keeps it all the same.
+#[test]
+fn a_checkpoint_needs_no_threads() {
+    let disk = SimDisk::new();
+    let live = create(&disk, &Options::new()).unwrap();
+    live.add(Rows::new(&vector(20, 0), DIM).unwrap(), &[20])
+        .unwrap();
+    without_threads(|| {
+        let added = live.add(Rows::new(&vector(21, 0), DIM).unwrap(), &[21]);
+        assert!(matches!(added, Err(Error::Threads { .. })));
+        live.checkpoint().unwrap();
+        live.compact().unwrap();
+    });
+    assert_eq!(live.status().unwrap().generation, 3);
+    assert_eq!(Some(state(&live.snapshot())), look(&disk));
+}
+
+/// A log that cannot be replayed for want of threads is not a damaged one.
+#[test]
+fn a_log_that_no_thread_can_replay_is_not_damaged() {
+    let disk = SimDisk::new();
+    let live = create(&disk, &Options::new()).unwrap();
+    live.add(Rows::new(&vector(20, 0), DIM).unwrap(), &[20])
+        .unwrap();
+    drop(live);
+    let before = disk.fingerprint();
+    without_threads(|| {
+        for result in [
+            open(&disk, &Options::new()),
+            Live::open_read_only_on(&disk, &directory()),
+        ] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, Error::Threads { .. }), "{error}");
+        }
+    });
+    assert_eq!(disk.fingerprint(), before, "nothing is changed");
+    open(&disk, &Options::new()).unwrap();
 }
