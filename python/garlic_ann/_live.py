@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from types import TracebackType
 from typing import Any
 
@@ -20,7 +21,7 @@ class Live(Searchable):
     """An index in a directory: what has been added or removed is in its log before anybody sees it.
 
     One writer at a time, any number of readers; ``docs/live.md`` states what is promised. Close it, or use it in a
-    ``with`` block, to let another process write.
+    ``with`` block, to let another process write. A forked process can search what its parent has opened, not change it.
 
     >>> import tempfile, numpy as np, garlic_ann as garlic
     >>> place = tempfile.TemporaryDirectory()
@@ -57,6 +58,7 @@ class Live(Searchable):
     def _of(cls, handle: Handle) -> Live:
         live = cls.__new__(cls)
         live._handle = handle
+        _opened.add(live)
         return live
 
     def _have(self) -> Handle:
@@ -108,3 +110,17 @@ class Live(Searchable):
         if self._handle is None:
             return "Live(closed)"
         return f"Live({len(self)} x {self.dim}, {self.metric})"
+
+
+_opened: weakref.WeakSet[Live] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Lets go of the locks that a child has copies of: its parent's end is to free them."""
+    for live in list(_opened):
+        if live._handle is not None:
+            live._handle.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -263,6 +263,16 @@ pub enum Error {
         /// Where the directory was opened.
         path: PathBuf,
     },
+    /// The index directory was opened by the process that this one was forked from.
+    #[error(
+        "{path}: this process was forked from the one that opened the index directory, which alone can write to it; close \
+         it there and open it here",
+        path = path.display()
+    )]
+    Forked {
+        /// The directory.
+        path: PathBuf,
+    },
     /// There is no index directory, or there is one where none should be.
     #[error("{path}: {message}", path = path.display())]
     Directory {

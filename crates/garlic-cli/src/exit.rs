@@ -161,6 +161,7 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         Error::Threads { .. }
         | Error::Locked { .. }
         | Error::Moved { .. }
+        | Error::Forked { .. }
         | Error::ReadOnly { .. }
         | Error::Broken { .. } => Code::Failed,
         // Writing turns its errors into a `Fault`; what is left was read.

@@ -24,6 +24,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
         Error::Io { source, .. } => os_error(&source, text),
         Error::Locked { .. }
         | Error::Moved { .. }
+        | Error::Forked { .. }
         | Error::Directory { .. }
         | Error::ReadOnly { .. }
         | Error::Broken { .. } => PyOSError::new_err(text),

@@ -193,6 +193,11 @@ impl Handle {
         py.detach(|| self.live.sync()).map_err(raise)
     }
 
+    /// For a forked process: lets go of its copy of a directory's lock.
+    fn after_fork(&self) {
+        self.live.after_fork();
+    }
+
     fn status(&self, py: Python<'_>) -> Option<String> {
         let status = py.detach(|| self.live.status());
         status.map(|status| describe::status(&status).to_string())

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::current::{self, CURRENT, LOCK, index_path, log_path};
-use super::disk::{Disk, Held, Lock, Lost, OnDisk, Opening};
+use super::disk::{Disk, Held, Lock, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
@@ -143,6 +143,11 @@ impl Directory {
             broken: None,
             lock,
         }
+    }
+
+    /// Its lock, which can be asked without waiting for a writer.
+    pub(super) fn lock(&self) -> Arc<dyn Lock> {
+        Arc::clone(&self.lock)
     }
 
     pub(super) fn status(&self) -> Status {
@@ -357,9 +362,11 @@ fn hold(disk: &dyn Disk, path: &Path) -> Result<Held> {
 }
 
 fn check(lock: &dyn Lock, path: &Path) -> Result<()> {
-    let path = || path.to_owned();
-    lock.check().map_err(|lost| match lost {
-        Lost::Moved => Error::Moved { path: path() },
+    if lock.is_in_place() {
+        return Ok(());
+    }
+    Err(Error::Moved {
+        path: path.to_owned(),
     })
 }
 

@@ -64,17 +64,18 @@ pub(crate) struct Held {
 
 /// The lock of a directory, given back when it is dropped.
 pub(crate) trait Lock: Send + Sync {
-    /// Fails when the directory must not be written any more.
-    fn check(&self) -> Result<(), Lost> {
-        Ok(())
+    /// Whether the path of the directory still leads to what is locked.
+    fn is_in_place(&self) -> bool {
+        true
     }
-}
 
-/// Why a directory must not be written any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
-    /// Its path names something else now, or nothing.
-    Moved,
+    /// Whether another process took the lock, which has been forked since: this one is not its owner.
+    fn is_inherited(&self) -> bool {
+        false
+    }
+
+    /// Lets go of an inherited lock, so that it is free when its owner ends.
+    fn leave_inherited(&self) {}
 }
 
 /// The file system of the machine.

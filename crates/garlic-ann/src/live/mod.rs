@@ -57,7 +57,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::search::{Answer, Range, Search};
 use directory::Directory;
-use disk::{Disk, Real};
+use disk::{Disk, Lock, Real};
 use record::{Batch, Kind};
 use swap::{Panicked, Swap};
 
@@ -71,6 +71,8 @@ use swap::{Panicked, Swap};
 pub struct Live {
     swap: Swap<Index, Writer>,
     directory: Option<PathBuf>,
+    /// The lock of a directory that is open for writing.
+    lock: Option<Arc<dyn Lock>>,
 }
 
 /// What a writer does besides changing the index.
@@ -89,6 +91,7 @@ impl Live {
         Self {
             swap: Swap::new(index, Writer::Memory),
             directory: None,
+            lock: None,
         }
     }
 
@@ -146,11 +149,13 @@ impl Live {
         Ok(Self {
             swap: Swap::new(index, Writer::ReadOnly),
             directory: Some(path.to_owned()),
+            lock: None,
         })
     }
 
     fn over(directory: Directory, path: &Path, index: Index) -> Self {
         Self {
+            lock: Some(directory.lock()),
             swap: Swap::new(index, Writer::Directory(Box::new(directory))),
             directory: Some(path.to_owned()),
         }
@@ -303,8 +308,25 @@ impl Live {
         })
     }
 
-    /// What is known about the directory, once no writer is at work; `None` unless it is open for writing.
+    /// For a forked process: lets go of its copy of the lock that its parent has on the directory.
+    ///
+    /// A child cannot write through what it has inherited, but as long as it has the copy, the directory stays locked
+    /// when its parent ends without closing it. Searches go on. In the process that opened the directory this does nothing.
+    pub fn after_fork(&self) {
+        if let Some(lock) = &self.lock {
+            lock.leave_inherited();
+        }
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_inherited())
+    }
+
+    /// What is known about the directory, once no writer is at work; `None` unless it is open for writing, by this process.
     pub fn status(&self) -> Option<Status> {
+        if self.is_inherited() {
+            return None;
+        }
         let status = self.swap.with_writer(|writer| match writer {
             Writer::Directory(directory) => Some(directory.status()),
             Writer::Memory | Writer::ReadOnly => None,
@@ -349,6 +371,12 @@ impl Live {
         &self,
         change: impl FnOnce(&Index, &mut Writer) -> Result<(Option<Index>, R)>,
     ) -> Result<R> {
+        // Before anything is waited for: a writer of the parent has no thread here that would ever end.
+        if self.is_inherited() {
+            return Err(Error::Forked {
+                path: self.directory.clone().unwrap_or_default(),
+            });
+        }
         self.swap.write(change).unwrap_or_else(|Panicked| {
             Err(Error::Broken {
                 path: (self.directory.clone()).unwrap_or_else(|| "the index in memory".into()),
