@@ -3,9 +3,10 @@
 //! The test starts its own program again with stacks that are larger than the address space, so that no thread of it
 //! can be started.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use garlic_ann::{Error, Index, Live, Rows, Search};
 
@@ -50,7 +51,7 @@ fn without_threads() {
     let added = live.add(Rows::new(&data[..DIM], DIM).unwrap(), &[1000]);
     assert!(matches!(added, Err(Error::Threads { .. })));
     live.checkpoint().unwrap();
-    println!("all as expected");
+    writeln!(io::stdout(), "all as expected").unwrap();
 }
 
 #[test]

@@ -67,7 +67,8 @@ use swap::{Panicked, Swap};
 ///
 /// An error of a writing method leaves what readers see as it was. After an error of the file system the outcome
 /// of that one batch is unknown until the directory is opened again, where it is there as a whole or not at all;
-/// until then further writes are refused with [`Error::Broken`], and searches go on.
+/// until then further writes are refused with [`Error::Broken`], and searches go on. Writes are also refused while the
+/// path of the directory leads elsewhere ([`Error::Moved`]) and in a forked process ([`Error::Forked`]).
 pub struct Live {
     swap: Swap<Index, Writer>,
     directory: Option<PathBuf>,
