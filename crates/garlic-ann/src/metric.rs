@@ -136,6 +136,31 @@ impl Embedding {
         Ok(Embedded::Made(made))
     }
 
+    /// For inner products, the length of the longest of some vectors.
+    pub(crate) fn longest_of(&self, vectors: Rows<'_>) -> Option<f32> {
+        let squared = || vectors.iter().map(squares).fold(0.0, f64::max);
+        (self.metric == Metric::InnerProduct).then(|| longest(squared()))
+    }
+
+    /// For inner products, an embedding with room for vectors of length `longest`, and in `reserve` times that for others
+    /// to come; none when this one has the room.
+    pub(crate) fn lengthened(&self, longest: f32, reserve: f32) -> Option<Self> {
+        let is_longer = self.metric == Metric::InnerProduct && longest > self.longest;
+        is_longer.then_some(Self {
+            metric: self.metric,
+            // Less than the largest values would lead to, in any dimension.
+            longest: (longest * reserve).min(longest.max(LARGEST_VALUE)),
+        })
+    }
+
+    /// Turns a stored vector of another embedding of the same metric into one of this.
+    pub(crate) fn embed_again(&self, stored: &mut [f32]) {
+        if self.metric == Metric::InnerProduct {
+            let plain = self.plain(stored).to_vec();
+            self.put(&plain, stored);
+        }
+    }
+
     /// Fails for a vector that has no place in the index; `row` is what the error calls it.
     fn check(&self, vector: &[f32], row: usize) -> Result<()> {
         match self.metric {

@@ -145,6 +145,27 @@ impl<'a> Builder<'a> {
         self
     }
 
+    pub(super) fn cancelled_by(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Trains cells, bins and what recall targets take on a sample, and returns an index without points. Points like those
+    /// of the sample can then be added in any order; the index trains itself anew when it has twice the points of the
+    /// sample.
+    ///
+    /// # Errors
+    /// Those of [`Builder::build`], and a configuration whose index does not change.
+    pub fn train(&self, sample: Rows<'_>) -> Result<Index> {
+        self.build(sample)?.without_points()
+    }
+
+    /// Builds an index from vectors that are embedded already, in rayon's current pool.
+    pub(super) fn build_embedded(&self, vectors: Rows<'_>, embedding: Embedding) -> Result<Index> {
+        check_vectors(vectors)?;
+        self.run_tempered(vectors, embedding).map(|(index, _)| index)
+    }
+
     /// Builds the index. The vectors are copied into it.
     pub fn build(&self, vectors: Rows<'_>) -> Result<Index> {
         self.build_reported(vectors).map(|(index, _)| index)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::search::Plan;
 
 /// Settings measured on points held out of the training, cheapest first for every `k`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// Number of points that were held out and used as queries.
@@ -16,8 +16,28 @@ pub struct Calibration {
     /// Whether the cells were found by way of groups, of which there are only where there are very many cells.
     #[serde(default, skip_serializing_if = "is_not")]
     pub grouped: bool,
+    /// How many times fewer misses a search aims at than it was asked for: targets were found to be missed as the index
+    /// changed.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub correction: f64,
+    /// Nothing less than everything was found to meet the targets since the index changed.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub stale: bool,
     /// The settings, ordered by k, then by recall.
     pub settings: Vec<Setting>,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self {
+            queries: 0,
+            points: 0,
+            grouped: false,
+            correction: 1.0,
+            stale: false,
+            settings: Vec::new(),
+        }
+    }
 }
 
 /// One setting of a search and what it measured.
@@ -56,6 +76,15 @@ fn is_not(value: &bool) -> bool {
     !*value
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn one() -> f64 {
+    1.0
+}
+
 /// Where the points have become g times as many, 1 / g^`THICKER` of the misses are aimed at: neighbours lie closer
 /// together, while codes stay as coarse as they are. See docs/updates.md for what that brings.
 const THICKER: f64 = 0.6;
@@ -71,13 +100,20 @@ pub(crate) fn raised(recall: f64, now: usize, then: usize) -> f64 {
 }
 
 impl Calibration {
+    /// The plan for a recall when there are `now` points: it aims at fewer misses where there are more points than were
+    /// measured, or where targets were found to be missed.
+    pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize) -> Plan {
+        if self.stale {
+            return Plan::reading_everything(k);
+        }
+        let recall = 1.0 - (1.0 - recall) / self.correction.max(1.0);
+        self.plan(k, raised(recall, now, self.points))
+    }
+
     /// The cheapest way to search `k` neighbours with this recall. What was not measured is not guessed: without a table,
     /// and far beyond it, everything is read.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
-        let everything = Plan {
-            all: true,
-            ..Plan::everything(k)
-        };
+        let everything = Plan::reading_everything(k);
         // The smallest k that was measured and covers this one, else the largest.
         let measured = self.settings.iter().map(|s| s.k);
         let covering = measured.clone().filter(|m| *m >= k).min();
@@ -174,13 +210,13 @@ mod tests {
         Calibration {
             queries: 100,
             points: 5000,
-            grouped: false,
             settings: vec![
                 setting(10, 0.8, 2, 20),
                 setting(10, 0.9, 4, 40),
                 setting(10, 0.99, 16, 320),
                 setting(100, 0.9, 8, 300),
             ],
+            ..Calibration::default()
         }
     }
 

@@ -3,6 +3,7 @@
 mod build;
 mod calibration;
 mod groups;
+mod grow;
 mod memory;
 pub(crate) mod overlay;
 mod progress;
@@ -15,6 +16,7 @@ mod workers;
 pub use build::{BuildReport, Builder, Seconds};
 pub(crate) use build::{LARGEST_VALUE, thread_pool};
 pub use calibration::{Calibration, Setting};
+pub(crate) use grow::Due;
 pub use memory::Memory;
 pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, View};
 pub use overlay::{Drift, Ledger};

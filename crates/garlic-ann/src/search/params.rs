@@ -214,6 +214,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Distances to all points.
+    pub(crate) fn reading_everything(k: usize) -> Self {
+        Self {
+            all: true,
+            ..Self::everything(k)
+        }
+    }
+
     /// Every cell, every bin, every point.
     pub(crate) fn everything(k: usize) -> Self {
         Self {

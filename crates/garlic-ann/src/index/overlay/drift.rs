@@ -26,6 +26,20 @@ pub struct Ledger {
     pub added_radius: f64,
     /// Points that have been removed since.
     pub removed: u64,
+    /// Points that have come since targets were last checked from places that no cell was fitted to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strangers: u64,
+    /// How often the index has been trained anew because it had grown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trainings: u64,
+    /// Identifiers below this have been given to points, some of which may be gone; 0 when only those that are there count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub next_id: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// How far the data have moved since the index was built.
@@ -44,6 +58,14 @@ pub struct Drift {
     pub cells: usize,
     /// Cells that a build from today's points would make.
     pub cells_of_a_build: usize,
+    /// How often the index has trained itself anew because it had grown.
+    pub trainings: u64,
+    /// How many times fewer misses than it was asked for a search aims at, because targets were found to be missed as the
+    /// index changed; 1 while they are met.
+    pub correction: f64,
+    /// Whether recall targets are met by reading everything for now, because nothing less was found to meet them since the
+    /// index changed. It ends with the next training.
+    pub reads_everything: bool,
     /// Whether a rebuild would pay: the data are no longer those that the rotation, the number of cells and the
     /// calibration were fitted to.
     pub rebuild: bool,
@@ -58,7 +80,10 @@ impl Index {
             added,
             added_radius,
             removed,
+            trainings,
+            ..
         } = self.ledger;
+        let calibration = self.tempered().map(|body| &body.calibration);
         let spread = match added > 0 && radius > 0.0 {
             true => added_radius / added as f64 / radius,
             false => 1.0,
@@ -85,7 +110,10 @@ impl Index {
             spread,
             cells,
             cells_of_a_build: wanted,
-            rebuild: strange || misfit > MISFIT,
+            trainings,
+            correction: calibration.map_or(1.0, |c| c.correction),
+            reads_everything: calibration.is_some_and(|c| c.stale),
+            rebuild: strange || misfit > MISFIT || calibration.is_some_and(|c| c.stale),
         }
     }
 }

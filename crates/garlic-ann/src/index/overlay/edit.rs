@@ -39,7 +39,9 @@ enum Spot {
 
 impl Index {
     /// Adds vectors under new identifiers. They join their cells with codes at once; a cell that grows too large
-    /// is split, one whose points have moved is fitted anew. An index that stores bytes because all vectors were
+    /// is split, one whose points have moved is fitted anew. An index that has doubled is trained anew before this returns,
+    /// so that recall targets are kept; on average that costs each point about what a build costs it, twice. An index that
+    /// stores bytes because all vectors were
     /// whole numbers stores 32-bit floats from the first vector on that is none.
     ///
     /// # Errors
@@ -47,16 +49,22 @@ impl Index {
     /// that come twice or are not below 2^63, and an index built by the published method, which does not change.
     /// The index is then as it was.
     pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        let embedded = self.check_change(vectors, ids)?;
+        let mut next = self.clone();
+        next.add_only(vectors, ids)?;
+        next.maintain()?;
+        *self = next;
+        Ok(())
+    }
+
+    /// [`Index::add`] without what is due afterwards.
+    pub(crate) fn add_only(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let (mut next, embedded) = self.ready_for(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
         }
-        if let Some(mut wider) = self.widened(embedded.rows())? {
-            wider.change(|index, body| index.insert(body, embedded.rows(), ids))?;
-            *self = wider;
-            return Ok(());
-        }
-        self.change(|index, body| index.insert(body, embedded.rows(), ids))
+        next.change(|index, body| index.insert(body, embedded.rows(), ids))?;
+        *self = next;
+        Ok(())
     }
 
     /// Removes the points of these identifiers and returns how many there were; unknown ones are passed over.
@@ -64,6 +72,15 @@ impl Index {
     /// # Errors
     /// An index built by the published method does not change.
     pub fn remove(&mut self, ids: &[u64]) -> Result<usize> {
+        let mut next = self.clone();
+        let removed = next.remove_only(ids)?;
+        next.maintain()?;
+        *self = next;
+        Ok(removed)
+    }
+
+    /// [`Index::remove`] without what is due afterwards.
+    pub(crate) fn remove_only(&mut self, ids: &[u64]) -> Result<usize> {
         let mut removed = 0;
         self.change(|index, body| {
             removed = index.take_out(body, ids)?;
@@ -77,20 +94,48 @@ impl Index {
     /// # Errors
     /// As for [`Index::add`], but the identifiers must be there. The index is then as it was.
     pub fn update(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        let embedded = self.check_change(vectors, ids)?;
+        let mut next = self.clone();
+        next.update_only(vectors, ids)?;
+        next.maintain()?;
+        *self = next;
+        Ok(())
+    }
+
+    /// [`Index::update`] without what is due afterwards.
+    pub(crate) fn update_only(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let (mut next, embedded) = self.ready_for(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
-        let replace = |index: &mut Self, body: &TemperedBody| {
+        next.change(|index, body| {
             index.take_out(body, ids)?;
             index.insert(body, embedded.rows(), ids)
-        };
-        if let Some(mut wider) = self.widened(embedded.rows())? {
-            wider.change(replace)?;
-            *self = wider;
-            return Ok(());
+        })?;
+        *self = next;
+        Ok(())
+    }
+
+    /// An index that can take these vectors, and the vectors as it takes them, once everything about them has been checked:
+    /// usually this one; one with room for longer vectors, or with 32-bit vectors instead of bytes, where that is needed.
+    fn ready_for<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<(Self, Embedded<'a>)> {
+        self.check_change(vectors, ids)?;
+        let mut next = self.clone();
+        if vectors.is_empty() {
+            return Ok((next, Embedded::Given(vectors)));
         }
-        self.change(replace)
+        if let Some(longest) = self.embedding.longest_of(vectors)
+            && let Some(longer) = next.lengthened(longest)?
+        {
+            next = longer;
+        }
+        let embedded = next.embedding.added(vectors)?;
+        if !next.may_widen() {
+            check_type(embedded.rows(), next.vectors.element())?;
+        }
+        if let Some(wider) = next.widened(embedded.rows())? {
+            next = wider;
+        }
+        Ok((next, embedded))
     }
 
     /// The index with 32-bit vectors, when it chose to store bytes and these vectors are none; codes and distances
@@ -137,6 +182,7 @@ impl Index {
             .lookup()
             .largest()
             .map_or(0, |largest| largest.saturating_add(1));
+        let base = base.max(self.ledger.next_id);
         self.overlay.changes().map_or(base, |c| c.next_id.max(base))
     }
 
@@ -182,8 +228,8 @@ impl Index {
         }
     }
 
-    /// The vectors as the index takes them, once everything about them has been checked.
-    fn check_change<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<Embedded<'a>> {
+    /// Fails for vectors and identifiers that no index of this dimension could take.
+    fn check_change(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         self.changing()?;
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
@@ -199,17 +245,10 @@ impl Index {
         }
         check_ids(ids)?;
         if vectors.is_empty() {
-            return Ok(Embedded::Given(vectors));
+            return Ok(());
         }
         check_vectors(vectors)?;
-        self.workers.get()?.install(|| {
-            check_finite(vectors)?;
-            let embedded = self.embedding.added(vectors)?;
-            if !self.may_widen() {
-                check_type(embedded.rows(), self.vectors.element())?;
-            }
-            Ok(embedded)
-        })
+        self.workers.get()?.install(|| check_finite(vectors))
     }
 
     /// Runs a change on the pool; on an error the overlay stays what it was.
@@ -266,6 +305,7 @@ impl Index {
             })
             .collect::<Result<_>>()?;
         let radii = coming.iter().map(|c| c.radius).sum::<f64>();
+        let strangers: u64 = coming.iter().map(|c| c.strangers).sum();
         let replaced: Vec<Replaced> = with_moved(&view, coming)
             .into_par_iter()
             .map(|coming| coming.join(&view, self.len() + ids.len()))
@@ -277,6 +317,7 @@ impl Index {
         self.commit(body, changes, replaced)?;
         self.ledger.added += ids.len() as u64;
         self.ledger.added_radius += radii;
+        self.ledger.strangers += strangers;
         Ok(())
     }
 

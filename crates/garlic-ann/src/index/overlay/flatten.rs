@@ -48,9 +48,12 @@ impl Index {
     /// `lay_out_all` lays out each of the cells that it is given.
     fn flatten(&self, view: &View<'_>, lay_out_all: impl FnOnce(&[usize]) -> Vec<Part>) -> Index {
         let (old, dim) = (view.body, self.space.dim());
-        // An index without points keeps one cell, so that points can come.
-        let living = |cell: &usize| view.points_in(*cell) > 0;
-        let mut cells: Vec<usize> = (0..view.cells()).filter(living).collect();
+        // Cells that were trained and wait for points stay; an index without points keeps one cell, so that points can come.
+        let waits = |cell: usize| {
+            view.live_cell(cell).base && cell < old.model.len() && view.base_bins(cell).is_empty()
+        };
+        let stays = |cell: &usize| view.points_in(*cell) > 0 || waits(*cell);
+        let mut cells: Vec<usize> = (0..view.cells()).filter(stays).collect();
         if cells.is_empty() {
             cells.extend((0..view.cells()).find(|cell| view.mean(*cell)[0] < crate::model::FAR));
         }

@@ -24,7 +24,7 @@ mod view;
 pub use drift::{Drift, Ledger};
 pub(crate) use edit::check_ids;
 pub(crate) use homes::Lookup;
-pub(crate) use view::{BinView, View};
+pub(crate) use view::{BinView, EXHAUSTIVE_POINTS, View};
 
 use std::sync::{Arc, Weak};
 

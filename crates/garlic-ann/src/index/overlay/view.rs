@@ -11,7 +11,6 @@ use super::run::RunData;
 use super::{Changes, LiveCell, PAGE, Shape, first_position};
 use crate::cell::learned::Bounds;
 use crate::cell::part::Steps;
-use crate::index::calibration::raised;
 use crate::index::stored::{Prepared, Stored, StoredRows};
 use crate::index::{Index, TemperedBody};
 use crate::search::{Allowed, Plan};
@@ -153,9 +152,7 @@ impl<'a> View<'a> {
 
     /// What the table says, however few points there are.
     pub(crate) fn table_plan(&self, k: usize, recall: f64) -> Plan {
-        let calibration = &self.body.calibration;
-        let target = raised(recall, self.index.len(), calibration.points);
-        calibration.plan(k, target)
+        self.body.calibration.plan_for(k, recall, self.index.len())
     }
 
     /// Means of all cells, one a row.

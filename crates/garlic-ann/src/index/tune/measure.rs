@@ -59,6 +59,9 @@ pub(super) struct Trial<'a> {
 pub(super) struct Measured {
     /// Mean recall, less [`CAUTION`] standard errors.
     pub(super) recall: f64,
+    /// Mean recall, and its standard error.
+    pub(super) mean: f64,
+    pub(super) error: f64,
     /// Mean price of a query.
     pub(super) price: f64,
 }
@@ -105,8 +108,11 @@ impl Trial<'_> {
                 candidates: s.candidates,
                 ..sums.work
             };
+            let error = (variance / n).sqrt();
             Measured {
-                recall: mean - CAUTION * (variance / n).sqrt(),
+                recall: mean - CAUTION * error,
+                mean,
+                error,
                 price: self.prices.of(&work) / n,
             }
         }))

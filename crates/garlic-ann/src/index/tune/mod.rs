@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
 use super::tempered::calibration_queries;
-use super::{Body, Index, View};
+use super::{Body, Index, TemperedBody, View};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::search::Plan;
@@ -176,6 +176,61 @@ impl<'a> Tuner<'a> {
             },
         })
     }
+}
+
+/// Queries of a check, and what it looks at: numbers of neighbours and targets.
+const CHECK_QUERIES: usize = 400;
+const CHECKED: [(usize, f64); 5] = [(10, 0.9), (10, 0.95), (10, 0.99), (1, 0.95), (100, 0.95)];
+/// Corrections that are tried, from the present one on.
+const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
+
+/// The calibration of an index that has changed: the least correction, not less than the present one, with which targets are
+/// met by queries like its points; marked as stale where none does. Runs in rayon's current pool.
+pub(super) fn check(index: &Index, body: &TemperedBody, cancel: &Cancel) -> Result<Calibration> {
+    let view = View::new(index, body);
+    let points: Vec<u32> = view.admitted().collect();
+    let seed = index.config.seed ^ points.len() as u64;
+    let order = permutation(points.len(), seed, streams::CALIBRATION);
+    let chosen = order.into_iter().take(CHECK_QUERIES);
+    let chosen: Vec<u32> = chosen.map(|i| points[i as usize]).collect();
+    let ks = KS.map(|(k, _)| k);
+    let queries = truth(&view, &chosen, &ks, cancel)?;
+    let prices = Prices::new(index, body);
+    let mut next = Calibration {
+        points: points.len(),
+        ..body.calibration.clone()
+    };
+    let present = next.correction;
+    for correction in CORRECTIONS.into_iter().filter(|c| *c >= present) {
+        next.correction = correction;
+        let mut is_met = true;
+        for (k, target) in CHECKED {
+            let at = KS.iter().position(|(other, _)| *other == k).unwrap_or(0);
+            // Fewer queries say enough about many neighbours.
+            let count = (queries.len() as f64 * KS[at].1).ceil() as usize;
+            let trial = Trial {
+                index,
+                body,
+                queries: &queries[..count],
+                at,
+                k,
+                prices: &prices,
+            };
+            let plan = next.plan_for(k, target, points.len());
+            is_met = plan.all || {
+                let measured = trial.run(&plan, cancel)?;
+                measured.mean + measured.error >= target
+            };
+            if !is_met {
+                break;
+            }
+        }
+        if is_met {
+            return Ok(next);
+        }
+    }
+    next.stale = true;
+    Ok(next)
 }
 
 /// A plan that measured `measured`, as the table keeps it.

@@ -1,0 +1,237 @@
+//! An index that keeps its recall targets while it grows: from nothing, in any order and in batches of any size.
+//!
+//! Up to [`EXHAUSTIVE_POINTS`](super::overlay::EXHAUSTIVE_POINTS) points every target is met by reading all of them. Then
+//! the index is trained, and trained anew each time it has doubled: both take time in proportion to the points that came,
+//! so adding stays cheap on average. In between, what the targets take is checked against brute force, after every quarter
+//! more points and sooner when points come that the cells were not fitted to; where a target is missed, searches do more,
+//! in the end everything, until the next training.
+
+use garlic_linalg::{Matrix, Rows};
+
+use super::overlay::EXHAUSTIVE_POINTS;
+use super::tune;
+use super::{Body, Builder, Index, TemperedBody, View};
+use crate::cancel::Cancel;
+use crate::cell::learned::Assembly;
+use crate::cell::part::{Part, Steps};
+use crate::config::{Config, Model};
+use crate::error::{Error, Result};
+use crate::index::stored::StoredRows;
+use crate::metric::Embedding;
+use std::sync::Arc;
+
+/// An index that has grown by this factor is trained anew.
+const GROWTH: f64 = 2.0;
+/// One whose searches read everything, because nothing less meets a target any more, sooner.
+const STALE_GROWTH: f64 = 1.5;
+/// Targets are checked when the number of points has changed by this share,
+const CHECKED_SHARE: f64 = 0.25;
+/// or when this share of the points have come from places that no cell was fitted to.
+const STRANGE_SHARE: f64 = 0.02;
+/// Inner products: an index that takes a longer vector takes others up to this many times as long from then on.
+const LENGTH_RESERVE: f32 = 1.25;
+
+/// What an index that has changed is due for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Axes, cells, bins and calibration from the points that there are now.
+    Training,
+    /// A look at whether recall targets are still met.
+    Check,
+}
+
+impl Index {
+    /// An index without points, for vectors of dimension `dim`. It trains itself as it grows: see [`Index::add`].
+    ///
+    /// # Errors
+    /// A configuration that is not valid, or one whose index does not change: preset `paper`, and points in two cells.
+    pub fn empty(dim: usize, config: Config) -> Result<Self> {
+        config.validate()?;
+        if config.model != Model::Tempered {
+            return Err(Error::Unchanging);
+        }
+        if config.spill > 0.0 {
+            return Err(Error::Spilled);
+        }
+        // One point on an axis, which every metric takes, gives an index all its parts; then it leaves.
+        let mut point = vec![0.0; dim];
+        if let Some(first) = point.first_mut() {
+            *first = 1.0;
+        }
+        let quick = Config {
+            calibration_queries: 0,
+            cells: 1,
+            ..config.clone()
+        };
+        let builder = Index::builder().config(quick).threads(1);
+        let built = builder.build(Rows::new(&point, dim)?)?;
+        let mut empty = built.without_points()?;
+        empty.ledger = Default::default();
+        empty.config = config;
+        Ok(empty)
+    }
+
+    /// The cells, bins and calibration of an index without its points.
+    pub(crate) fn without_points(&self) -> Result<Self> {
+        let body = self.changing()?;
+        let (learned, rank) = (&body.learned, body.model.rank());
+        let mut all = Assembly::new(learned.bits, learned.width);
+        for cell in 0..body.model.len() {
+            let width = learned.width;
+            let steps = Steps {
+                bins: &learned.bin_steps[cell * width..][..width],
+                points: &learned.steps[cell * width..][..width],
+            };
+            let origin = &learned.origins[cell * rank..][..rank];
+            all.push(origin, steps, Part::default());
+        }
+        let body = TemperedBody::new(
+            &self.space,
+            body.model.clone(),
+            all.finish(),
+            body.calibration.clone(),
+        );
+        Ok(Self::new(
+            self.config.clone(),
+            self.embedding,
+            self.space.clone(),
+            Body::Tempered(Arc::new(body)),
+            StoredRows::new(self.vectors.element()).into(),
+            Vec::new().into(),
+            self.ledger,
+        ))
+    }
+
+    /// What the changes so far make necessary; nothing for an index that does not change.
+    pub(crate) fn due(&self) -> Option<Due> {
+        let body = self.changing().ok()?;
+        let points = self.len();
+        if points <= EXHAUSTIVE_POINTS {
+            return None;
+        }
+        let grown = points as f64 / self.ledger.built.max(1) as f64;
+        let calibration = &body.calibration;
+        if grown >= GROWTH || calibration.stale && grown >= STALE_GROWTH {
+            return Some(Due::Training);
+        }
+        if calibration.stale || calibration.settings.is_empty() {
+            return None;
+        }
+        let moved = (points as f64 - calibration.points as f64).abs();
+        let is_changed = moved > CHECKED_SHARE * calibration.points as f64;
+        let is_strange = self.ledger.strangers as f64 > STRANGE_SHARE * points as f64;
+        (is_changed || is_strange).then_some(Due::Check)
+    }
+
+    /// Does what is due, and again what is due then.
+    pub(crate) fn maintain(&mut self) -> Result<()> {
+        if let Some(due) = self.due() {
+            *self = self.maintained(due, &Cancel::default())?;
+        }
+        Ok(())
+    }
+
+    /// The index after what was due.
+    pub(crate) fn maintained(&self, due: Due, cancel: &Cancel) -> Result<Self> {
+        match due {
+            Due::Training => self.retrained(self.embedding, cancel),
+            Due::Check => {
+                let mut next = self.clone();
+                next.check_targets(cancel)?;
+                Ok(next)
+            }
+        }
+    }
+
+    /// Looks whether targets are still met, and notes what is to be done about it.
+    pub(crate) fn check_targets(&mut self, cancel: &Cancel) -> Result<()> {
+        let body = Arc::clone(self.changing()?);
+        let pool = self.workers.get()?;
+        let calibration = pool.install(|| tune::check(self, &body, cancel))?;
+        if let Body::Tempered(body) = &mut self.body {
+            Arc::make_mut(body).calibration = calibration;
+        }
+        self.ledger.strangers = 0;
+        Ok(())
+    }
+
+    /// Trains axes, cells, bins and calibration anew, from the points that there are: what a build from them would give.
+    ///
+    /// An index does this by itself each time it has doubled.
+    ///
+    /// # Errors
+    /// An index that does not change ([`Error::Unchanging`], [`Error::Spilled`]) or has no points; no worker threads.
+    pub fn retrain(&mut self) -> Result<()> {
+        *self = self.retrained(self.embedding, &Cancel::default())?;
+        Ok(())
+    }
+
+    /// An index built from the points of this one, in the order of their identifiers, under an `embedding` of its metric.
+    pub(crate) fn retrained(&self, embedding: Embedding, cancel: &Cancel) -> Result<Self> {
+        self.rebuilt(embedding, self.config.clone(), cancel)
+    }
+
+    fn rebuilt(&self, embedding: Embedding, config: Config, cancel: &Cancel) -> Result<Self> {
+        let view = View::new(self, self.changing()?);
+        self.check_order()?;
+        let mut points: Vec<(u64, u32)> = view
+            .admitted()
+            .filter_map(|position| Some((view.point(position)?.id, position)))
+            .collect();
+        points.sort_unstable();
+        let dim = self.space.dim();
+        let mut vectors = Matrix::zeros(points.len(), dim);
+        let mut stored = Vec::new();
+        for (row, (_, position)) in points.iter().enumerate() {
+            if let Some(point) = view.point(*position) {
+                point.read(dim, &mut stored);
+                vectors.row_mut(row).copy_from_slice(&stored);
+            }
+        }
+        if embedding != self.embedding {
+            vectors.as_mut_slice()
+                .chunks_exact_mut(dim)
+                .for_each(|row| embedding.embed_again(row));
+        }
+        let ids: Vec<u64> = points.into_iter().map(|(id, _)| id).collect();
+        let builder = Builder::default()
+            .config(config)
+            .ids(ids)
+            .cancelled_by(cancel.clone());
+        let pool = self.workers.get()?;
+        let built = pool.install(|| builder.build_embedded(vectors.as_rows(), embedding))?;
+        let mut next = Index {
+            config: self.config.clone(),
+            workers: self.workers.clone(),
+            ..built
+        };
+        next.ledger.trainings = self.ledger.trainings + 1;
+        // An identifier that was removed is not given again because cells were trained.
+        next.ledger.next_id = self.next_id();
+        Ok(next)
+    }
+
+    /// For inner products: the index with room for vectors of this length; none when it has the room.
+    pub(crate) fn lengthened(&self, longest: f32) -> Result<Option<Self>> {
+        let Some(embedding) = self.embedding.lengthened(longest, LENGTH_RESERVE) else {
+            return Ok(None);
+        };
+        if self.is_empty() {
+            let mut next = self.clone();
+            next.compact()?;
+            next.embedding = embedding;
+            return Ok(Some(next));
+        }
+        let mut config = self.config.clone();
+        if self.len() <= EXHAUSTIVE_POINTS {
+            // Nobody would ask it.
+            config.calibration_queries = 0;
+        }
+        let mut next = self.rebuilt(embedding, config, &Cancel::default())?;
+        if self.len() <= EXHAUSTIVE_POINTS {
+            // So few points are no training.
+            next.ledger.built = next.ledger.built.min(self.ledger.built);
+        }
+        Ok(Some(next))
+    }
+}
