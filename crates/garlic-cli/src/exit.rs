@@ -144,10 +144,10 @@ fn code_of(cause: &(dyn StdError + 'static)) -> Option<Code> {
     if let Some(error) = cause.downcast_ref::<garlic_eval::Error>() {
         return Some(code_of_evaluation(error));
     }
-    if cause.is::<garlic_data::DataError>() || cause.is::<garlic_linalg::ShapeError>() {
-        return Some(Code::BadInput);
-    }
-    None
+    let is_input = cause.is::<garlic_data::DataError>()
+        || cause.is::<garlic_ann::store::FormatError>()
+        || cause.is::<garlic_linalg::ShapeError>();
+    is_input.then_some(Code::BadInput)
 }
 
 fn code_of_library(error: &garlic_ann::Error) -> Code {
@@ -167,6 +167,7 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         // Writing turns its errors into a `Fault`; what is left was read.
         Error::Io { .. }
         | Error::Format { .. }
+        | Error::Damaged
         | Error::NoVectors
         | Error::TooManyVectors { .. }
         | Error::Shape(_)
@@ -189,6 +190,7 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::Spilled
         | Error::Directory { .. }
         | Error::Log { .. } => Code::BadInput,
+        // For variants to come; a test holds every variant against the table.
         _ => Code::Failed,
     }
 }
@@ -252,6 +254,93 @@ mod tests {
         assert_eq!(library(unknown), Code::Usage);
         assert_eq!(code(&anyhow::anyhow!("something else")), Code::Failed);
         assert_eq!(code(&Fault::input("x").context("y")), Code::BadInput);
+    }
+
+    /// One error of every variant of the library's, and the code that `--help` promises for it.
+    fn library_errors() -> Vec<(&'static str, garlic_ann::Error, Code)> {
+        use garlic_ann::Error as E;
+        let path = || std::path::PathBuf::from("x.garlic");
+        let text = || "x".to_owned();
+        let io = || io::Error::from(io::ErrorKind::NotFound);
+        let format = garlic_ann::Index::from_bytes(b"no index").unwrap_err();
+        let shape = garlic_ann::Rows::new(&[1.0], 2).unwrap_err();
+        let (row, column, value, limit, id) = (1, 2, 3.0, 4.0, 5);
+        macro_rules! table {
+            ($($variant:ident $({ $($fields:tt)* })? $(( $inner:expr ))? => $code:ident),* $(,)?) => {
+                vec![$((stringify!($variant), E::$variant $({ $($fields)* })? $(($inner))?, Code::$code)),*]
+            };
+        }
+        table![
+            NoVectors => BadInput,
+            TooManyVectors { rows: 2, limit: 1 } => BadInput,
+            Shape(shape) => BadInput,
+            NotFinite { row, column, value } => BadInput,
+            QueryNotFinite { row, column, value } => BadInput,
+            TooLarge { row, column, value, limit } => BadInput,
+            QueryTooLarge { row, column, value, limit } => BadInput,
+            ZeroVector { row } => BadInput,
+            ZeroQuery { row } => BadInput,
+            TooLong { row, length: 2.0, longest: 1.0 } => BadInput,
+            Dimension { expected: 1, found: 2 } => BadInput,
+            VectorDimension { expected: 1, found: 2 } => BadInput,
+            IdCount { vectors: 1, ids: 2 } => BadInput,
+            IdExists { id } => BadInput,
+            IdTwice { id } => BadInput,
+            IdTooLarge { id } => BadInput,
+            UnknownId { id } => BadInput,
+            Unchanging => BadInput,
+            Spilled => BadInput,
+            NotStorable { row, column, value, stored: "u8" } => BadInput,
+            Damaged => BadInput,
+            Io { path: path(), source: io() } => BadInput,
+            Format { path: path(), source: format } => BadInput,
+            Directory { path: path(), message: text() } => BadInput,
+            Log { path: path(), offset: 1, message: text() } => BadInput,
+            SearchParameter { name: "k", value: text(), rule: "must be x" } => Usage,
+            UnknownKey { key: text(), suggestion: None } => Usage,
+            Config { key: text(), message: text() } => Usage,
+            ConfigSyntax(text()) => Usage,
+            Cancelled => Cancelled,
+            Threads { threads: 1, message: text() } => Failed,
+            Locked { path: path() } => Failed,
+            ReadOnly { path: path() } => Failed,
+            Broken { path: path(), message: text() } => Failed,
+        ]
+    }
+
+    #[test]
+    fn every_error_of_the_library_has_its_documented_code() {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../garlic-ann/src/error.rs");
+        let source = std::fs::read_to_string(source).unwrap();
+        let variants = source.split_once("pub enum Error {").unwrap().1;
+        let variants = variants.split_once("\n}\n").unwrap().0;
+        let mut variants: Vec<&str> = variants
+            .lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()))
+            .map(|line| line.split([' ', '(', ',']).next().unwrap_or_default())
+            .collect();
+        variants.sort_unstable();
+        let mut table = library_errors();
+        table.sort_unstable_by_key(|(name, ..)| *name);
+        let names: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(names, variants, "the table has every variant");
+        for (name, error, expected) in table {
+            // As commands pass errors on: with words around them, and through the crate that measures.
+            let error = garlic_eval::Error::from(error);
+            let inner = anyhow::Error::from(error).context("inner").context("outer");
+            assert_eq!(code(&inner), expected, "{name} inside");
+        }
+        for (name, error, expected) in library_errors() {
+            assert_eq!(code(&error.into()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_format_error_by_itself_is_bad_input() {
+        let error = garlic_ann::Index::from_bytes(b"no index").unwrap_err();
+        let error = anyhow::Error::from(error).context("x.garlic");
+        assert_eq!(code(&error), Code::BadInput);
     }
 
     #[test]

@@ -122,6 +122,17 @@ pub(crate) fn write_error(path: &Path, error: &dyn std::fmt::Display) -> anyhow:
     ))
 }
 
+/// The error of saving an index. What is wrong with the index itself stays what it is.
+pub(crate) fn save_error(path: &Path, error: garlic_ann::Error) -> anyhow::Error {
+    use garlic_ann::Error;
+    match error {
+        Error::Io { .. } | Error::Directory { .. } | Error::Locked { .. } => {
+            write_error(path, &error)
+        }
+        error => anyhow::Error::from(error).context(path.display().to_string()),
+    }
+}
+
 fn write_through(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

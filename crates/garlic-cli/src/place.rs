@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use anyhow::Context as _;
 use garlic_ann::live::{self, Files};
 use garlic_ann::store::Summary;
-use garlic_ann::{Index, Live};
+use garlic_ann::{Error, Index, Live, Rows, Search};
 
 /// Whether the path is taken for an index directory; everything else is taken for a file.
 pub(crate) fn is_directory(path: &Path) -> bool {
@@ -14,11 +15,16 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 
 /// Opens an index where it lies: a file is mapped, a directory is read as it is now, without its lock.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Index> {
-    if is_directory(path) {
-        let reader = Live::open_read_only(path)?;
-        return Ok(Index::clone(&reader.snapshot()));
-    }
-    Ok(Index::open(path)?)
+    let index = match is_directory(path) {
+        true => Index::clone(&Live::open_read_only(path)?.snapshot()),
+        false => Index::open(path)?,
+    };
+    // What is mapped is checked at its first use, and the error does not know the name. Searching for nothing is one.
+    let nothing = Rows::new(&[], index.dim()).map_err(Error::from)?;
+    index
+        .search_batch(nothing, &Search::new(1))
+        .with_context(|| path.display().to_string())?;
+    Ok(index)
 }
 
 /// Opens an index to measure it: a file is read into memory, so that the first search is as fast as the others.
@@ -64,8 +70,6 @@ pub(crate) fn verify_directory(path: &Path) -> anyhow::Result<(Summary, Index, F
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::Rows;
-
     use super::*;
 
     #[test]

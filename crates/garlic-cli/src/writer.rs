@@ -88,7 +88,7 @@ impl Writer {
             Kept::File(index) => {
                 index
                     .save(&self.path)
-                    .map_err(|e| output::write_error(&self.path, &e))?;
+                    .map_err(|e| output::save_error(&self.path, e))?;
                 Ok(*index)
             }
             Kept::Directory(live) => {

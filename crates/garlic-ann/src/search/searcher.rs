@@ -163,6 +163,7 @@ impl Index {
     /// The `count` best cells of a query, best first: those that a search with [`Search::probes`] and
     /// [`Search::bins`] visits.
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
+        self.check_order()?;
         self.check_query(query, 0)?;
         if count == 0 {
             return Ok(Vec::new());

@@ -165,7 +165,7 @@ fn best_cells(index: &Index, rows: Rows<'_>, watch: &Watch) -> anyhow::Result<Ve
             watch.check()?;
         }
         let best = index.route(row, 1)?.first().copied();
-        cells.push(best.context("the index has no points")?);
+        cells.push(best.ok_or_else(|| Fault::input("the index has no points; name another one"))?);
     }
     Ok(cells)
 }
@@ -240,7 +240,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         index.save(&args.output)
     };
-    written.map_err(|e| output::write_error(&args.output, &e))?;
+    written.map_err(|e| output::save_error(&args.output, e))?;
     if let (Some(path), Some(body)) = (&args.history, index.published()) {
         let text = serde_json::to_vec_pretty(body.history())?;
         output::write_file(path, |out| {

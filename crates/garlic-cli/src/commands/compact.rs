@@ -59,7 +59,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let mut index = place::load_sound(&args.index)?;
         if args.recalibrate {
             index.recalibrate()?;
-            index.save(&args.index)?;
+            index
+                .save(&args.index)
+                .map_err(|e| output::save_error(&args.index, e))?;
         }
         index
     };

@@ -151,7 +151,7 @@ fn convert_index(args: &Args) -> anyhow::Result<Told> {
     } else {
         index.save(&args.output)
     };
-    written.map_err(|e| output::write_error(&args.output, &e))?;
+    written.map_err(|e| output::save_error(&args.output, e))?;
     Ok(told)
 }
 

@@ -17,8 +17,10 @@ impl Index {
     /// what they are; others may differ by a candidate or two.
     ///
     /// # Errors
-    /// None so far: where worker threads cannot be started, the calling one does the work.
+    /// A mapped file whose cells and bins are out of order. Where worker threads cannot be started, the calling one does the
+    /// work.
     pub fn compact(&mut self) -> Result<()> {
+        self.check_order()?;
         if let Some(flat) = self.flattened() {
             *self = flat;
         }
