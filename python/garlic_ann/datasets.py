@@ -1,8 +1,9 @@
 """The public data sets of ANN-Benchmarks, downloaded once into the data directory.
 
 The directory is ``$GARLIC_DATA``, else ``~/.cache/garlic/datasets``; the program ``garlic`` looks for names there, too. A
-download that was interrupted goes on where it ended. The SHA-256 of a file is written beside it when it comes, for
-:func:`check` to compare with later; where one is given, the file must have it.
+download that was interrupted goes on where it ended. What is not of the expected format, or larger than it should be, is
+refused: a page of some network's entrance, a server that sends without end. The SHA-256 of a file is written beside it
+when it comes, for :func:`check` to compare with later; where one is given, the file must have it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from ._progress import Progress
 
-__all__ = ["NAMES", "check", "directory", "get", "labels", "load"]
+__all__ = ["MAX_BYTES", "NAMES", "check", "directory", "get", "labels", "load"]
 
 BASE = "https://ann-benchmarks.com/"
 
@@ -40,6 +41,30 @@ NAMES = (
     "nytimes-256-angular",
     "sift-128-euclidean",
 )
+
+# Published sizes in MiB; a download may be twice as large.
+_MIB = {
+    "deep-image-96-angular": 3687,
+    "fashion-mnist-784-euclidean": 217,
+    "gist-960-euclidean": 3687,
+    "glove-25-angular": 121,
+    "glove-50-angular": 235,
+    "glove-100-angular": 463,
+    "glove-200-angular": 918,
+    "lastfm-64-dot": 135,
+    "mnist-784-euclidean": 217,
+    "nytimes-256-angular": 301,
+    "sift-128-euclidean": 501,
+}
+
+MAX_BYTES = 16 << 30
+"""Most bytes of a set that is not in ``NAMES``, unless ``max_bytes`` says otherwise."""
+
+# How files of each format begin.
+_HDF5, _GZIP = ("HDF5", b"\x89HDF\r\n\x1a\n"), ("gzip", b"\x1f\x8b")
+
+# Labels are a few tens of kilobytes.
+_LABEL_BYTES = 1 << 20
 
 # Where the labels are, and the MD5 that their publishers give.
 _LABELS = {
@@ -71,11 +96,13 @@ def get(
     sha256: str | None = None,
     into: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
+    max_bytes: int | None = None,
 ) -> Path:
     """The file of a data set, downloaded unless it is there already.
 
     ``url`` is for sets that are not in ``NAMES``. Raises ``OSError`` when the download fails; what has come stays, and the next
-    call goes on from there.
+    call goes on from there. Raises ``ValueError`` and keeps nothing when what comes is no HDF5 file, has another checksum, or
+    is larger than ``max_bytes``: by default twice the published size, ``MAX_BYTES`` for other sets.
     """
     if url is None:
         if name not in NAMES:
@@ -83,12 +110,21 @@ def get(
         url = f"{BASE}{name}.hdf5"
     path = Path(into or directory()) / f"{name}.hdf5"
     if path.exists():
+        if not _begins_with(path, _HDF5):
+            raise ValueError(f"{path}: is no HDF5 file; delete it to download it again")
         if sha256 is not None and _digest(path, "sha256") != sha256:
             raise ValueError(f"{path}: does not have the checksum {sha256}; delete it to download it again")
         return path
     with Progress(progress) as report:
-        _download(url, path, "sha256", sha256, report)
+        _download(url, path, _HDF5, _limit(name, max_bytes), "sha256", sha256, report)
     return path
+
+
+def _limit(name: str, given: int | None) -> int:
+    """Most bytes of a data set."""
+    if given is not None:
+        return given
+    return 2 * _MIB[name] << 20 if name in _MIB else MAX_BYTES
 
 
 def check(name: str, into: str | os.PathLike[str] | None = None) -> bool:
@@ -114,7 +150,7 @@ def labels(name: str, into: str | os.PathLike[str] | None = None) -> tuple[NDArr
     for part, md5 in zip(("train", "t10k"), sums):
         path = Path(into or directory()) / f"{name}-{part}-labels.gz"
         if not path.exists():
-            _download(f"{base}{part}-labels-idx1-ubyte.gz", path, "md5", md5, None)
+            _download(f"{base}{part}-labels-idx1-ubyte.gz", path, _GZIP, _LABEL_BYTES, "md5", md5, None)
         found.append(_idx(path))
     return found[0], found[1]
 
@@ -127,9 +163,15 @@ def _idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8, offset=8)
 
 
+class _Unwanted(ValueError):
+    """What comes is not what was asked for; nothing of it is kept."""
+
+
 def _download(
     url: str,
     path: Path,
+    format: tuple[str, bytes],
+    most: int,
     kind: str,
     wanted: str | None,
     report: Callable[[str, int, int], None] | None,
@@ -137,16 +179,20 @@ def _download(
     path.parent.mkdir(parents=True, exist_ok=True)
     part, note = path.with_name(path.name + ".part"), path.with_name(path.name + ".part.json")
     try:
-        _fetch(url, part, note, report)
+        _fetch(url, part, note, format, most, report)
+        if not _begins_with(part, format):
+            raise _no_file(url, format)
+        found = _digest(part, kind)
+        if wanted is not None and found != wanted:
+            raise _Unwanted(f"{url}: has the checksum {found}, not {wanted}; nothing was kept")
     except urllib.error.HTTPError as error:
         raise OSError(f"{url}: the server answers {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
         raise OSError(f"{url}: cannot be reached ({error.reason}); put the file at {path} by hand") from None
-    found = _digest(part, kind)
-    if wanted is not None and found != wanted:
-        part.unlink()
+    except _Unwanted as error:
+        part.unlink(missing_ok=True)
         note.unlink(missing_ok=True)
-        raise ValueError(f"{url}: has the checksum {found}, not {wanted}; nothing was kept")
+        raise ValueError(str(error)) from None
     # The checksum first: a file without one is a file that was put there by hand.
     if kind == "sha256":
         _sidecar(path).write_text(f"{found}  {path.name}\n")
@@ -154,8 +200,25 @@ def _download(
     note.unlink(missing_ok=True)
 
 
+def _no_file(url: str, format: tuple[str, bytes]) -> _Unwanted:
+    return _Unwanted(
+        f"{url}: what comes is no {format[0]} file, perhaps a page of the network or the server; nothing was kept: "
+        "open the address in a browser to see"
+    )
+
+
+def _begins_with(path: Path, format: tuple[str, bytes]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(format[1])) == format[1]
+
+
 def _fetch(
-    url: str, part: Path, note: Path, report: Callable[[str, int, int], None] | None
+    url: str,
+    part: Path,
+    note: Path,
+    format: tuple[str, bytes],
+    most: int,
+    report: Callable[[str, int, int], None] | None,
 ) -> None:
     """Brings `part` to the full length of what `url` names, from what is there of the same version of it."""
     have = part.stat().st_size if part.exists() else 0
@@ -164,13 +227,14 @@ def _fetch(
         known = json.loads(note.read_text())
         if known.get("url") == url:
             version = known.get("version")
-            if version and known.get("length") == have:
+            if version and known.get("length") == have <= most:
                 return
     request = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
     if have and version:
         # The server sends the rest only if it still has the same version, else all of it.
         request.add_header("Range", f"bytes={have}-")
         request.add_header("If-Range", version)
+    too_large = _Unwanted(f"{url}: has more than {most} bytes; nothing was kept: raise max_bytes if that is right")
     with urllib.request.urlopen(request, timeout=60) as answer:
         begins = f"bytes {have}-"
         goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(begins)
@@ -179,12 +243,18 @@ def _fetch(
         done = have if goes_on else 0
         rest = answer.headers.get("Content-Length")
         length = done + int(rest) if rest is not None else None
+        if length is not None and length > most:
+            raise too_large
         version = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
         note.write_text(json.dumps({"url": url, "version": version, "length": length}))
         with open(part, "ab" if goes_on else "wb") as out:
             while piece := answer.read(_PIECE):
-                out.write(piece)
+                if done == 0 and not piece.startswith(format[1][: len(piece)]):
+                    raise _no_file(url, format)
                 done += len(piece)
+                if done > most:
+                    raise too_large
+                out.write(piece)
                 if report is not None:
                     report("download", done, length or done)
     if length is not None and done != length:

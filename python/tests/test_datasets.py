@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import http.server
+import json
 import struct
 import threading
 
@@ -10,12 +11,16 @@ import numpy as np
 import pytest
 from garlic_ann import datasets
 
-DATA = np.random.default_rng(1).bytes(1_000_000)
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+DATA = SIGNATURE + np.random.default_rng(1).bytes(1_000_000 - len(SIGNATURE))
+OTHER = SIGNATURE + DATA[:7:-1]
+PAGE = b"<!DOCTYPE html><title>Welcome to our network</title>" + b" " * 9000
 SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
 class Server(http.server.ThreadingHTTPServer):
     data, etag, breaks_after, requests = DATA, '"one"', None, None
+    sends_length = True
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,7 +37,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {begin}-{len(server.data) - 1}/{len(server.data)}")
         else:
             self.send_response(200)
-        self.send_header("Content-Length", str(len(server.data) - begin))
+        if server.sends_length:
+            self.send_header("Content-Length", str(len(server.data) - begin))
         if server.etag:
             self.send_header("ETag", server.etag)
         self.end_headers()
@@ -89,8 +95,8 @@ def test_another_version_begins_anew(server, tmp_path):
     server.breaks_after = 300_000
     with pytest.raises(OSError):
         datasets.get(NAME, into=tmp_path)
-    server.breaks_after, server.etag, server.data = None, '"two"', DATA[::-1]
-    assert datasets.get(NAME, into=tmp_path).read_bytes() == DATA[::-1]
+    server.breaks_after, server.etag, server.data = None, '"two"', OTHER
+    assert datasets.get(NAME, into=tmp_path).read_bytes() == OTHER
 
 
 def test_without_a_version_everything_comes_again(server, tmp_path):
@@ -105,6 +111,70 @@ def test_without_a_version_everything_comes_again(server, tmp_path):
 def test_a_wrong_checksum_keeps_nothing(server, tmp_path):
     with pytest.raises(ValueError, match="nothing was kept"):
         datasets.get(NAME, into=tmp_path, sha256="0" * 64)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sends_length", [True, False])
+@pytest.mark.parametrize("page", [PAGE, b"", SIGNATURE[:5]])
+def test_a_page_is_no_data_set(server, tmp_path, page, sends_length):
+    server.data, server.sends_length = page, sends_length
+    with pytest.raises(ValueError, match="no HDF5 file.*nothing was kept"):
+        datasets.get(NAME, into=tmp_path)
+    assert not list(tmp_path.iterdir())
+    # One that an earlier version has taken in, with its checksum.
+    (tmp_path / f"{NAME}.hdf5").write_bytes(page)
+    with pytest.raises(ValueError, match="no HDF5 file.*delete it"):
+        datasets.get(NAME, into=tmp_path)
+
+
+def test_a_page_that_was_begun_is_not_gone_on_with(server, tmp_path):
+    server.data, server.breaks_after = PAGE, 5000
+    with pytest.raises(ValueError, match="no HDF5 file"):
+        datasets.get(NAME, into=tmp_path)
+    assert not list(tmp_path.iterdir())
+    # Left there whole by an earlier version: nothing is left to ask the server for.
+    (tmp_path / f"{NAME}.hdf5.part").write_bytes(PAGE)
+    note = {"url": f"{datasets.BASE}{NAME}.hdf5", "version": server.etag, "length": len(PAGE)}
+    (tmp_path / f"{NAME}.hdf5.part.json").write_text(json.dumps(note))
+    with pytest.raises(ValueError, match="no HDF5 file.*nothing was kept"):
+        datasets.get(NAME, into=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sends_length", [True, False])
+def test_a_download_has_a_limit(server, tmp_path, sends_length):
+    server.sends_length = sends_length
+    with pytest.raises(ValueError, match="more than 999999 bytes; nothing was kept.*max_bytes"):
+        datasets.get(NAME, into=tmp_path, max_bytes=len(DATA) - 1)
+    assert not list(tmp_path.iterdir())
+    assert datasets.get(NAME, into=tmp_path, max_bytes=len(DATA)).read_bytes() == DATA
+
+
+def test_what_goes_on_has_the_same_limit(server, tmp_path):
+    server.breaks_after = 300_000
+    with pytest.raises(OSError):
+        datasets.get(NAME, into=tmp_path)
+    server.breaks_after = None
+    with pytest.raises(ValueError, match="more than 400000 bytes"):
+        datasets.get(NAME, into=tmp_path, max_bytes=400_000)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_set_has_a_limit():
+    assert set(datasets._MIB) == set(datasets.NAMES)
+    assert datasets._limit(NAME, None) == 2 * 501 << 20
+    assert datasets._limit(NAME, 7) == 7
+    assert datasets._limit("mine", None) == datasets.MAX_BYTES
+
+
+def test_labels_have_a_limit_and_are_gzip(server, tmp_path, monkeypatch):
+    monkeypatch.setitem(datasets._LABELS, "mnist", (datasets.BASE, "0" * 32, "0" * 32))
+    server.data = PAGE
+    with pytest.raises(ValueError, match="no gzip file.*nothing was kept"):
+        datasets.labels("mnist", into=tmp_path)
+    server.data, server.sends_length = b"\x1f\x8b" + bytes(2 << 20), False
+    with pytest.raises(ValueError, match="more than 1048576 bytes"):
+        datasets.labels("mnist", into=tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -18,6 +18,12 @@ pub(crate) const NAMES: [&str; 11] = [
     "sift-128-euclidean",
 ];
 
+/// Published sizes of these sets in MiB, in the same order; a download may be twice as large.
+const MIB: [u64; NAMES.len()] = [3687, 217, 3687, 121, 235, 463, 918, 135, 217, 301, 501];
+
+/// Most bytes of a file of labels, which have a few tens of kilobytes.
+const LABEL_BYTES: u64 = 1 << 20;
+
 /// The sets of images whose classes can be had.
 pub(crate) const LABELLED: [&str; 2] = ["mnist", "fashion-mnist"];
 
@@ -39,6 +45,38 @@ const LABELS: [(&str, [&str; 2]); 2] = [
     ),
 ];
 
+/// What a file must begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Hdf5,
+    Gzip,
+}
+
+impl Format {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Hdf5 => "HDF5",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The first bytes of every file of the format.
+    pub(crate) fn signature(self) -> &'static [u8] {
+        match self {
+            Self::Hdf5 => b"\x89HDF\r\n\x1a\n",
+            Self::Gzip => b"\x1f\x8b",
+        }
+    }
+
+    /// Whether a file that begins with `start` may be of the format, as far as can be told.
+    pub(crate) fn may_begin(self, start: &[u8]) -> bool {
+        let signature = self.signature();
+        let len = start.len().min(signature.len());
+        start[..len] == signature[..len]
+    }
+}
+
 /// One file to download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
@@ -48,6 +86,10 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// The checksum that its publisher gives, if any.
     pub(crate) md5: Option<&'static str>,
+    /// What it begins with.
+    pub(crate) format: Format,
+    /// Most bytes that it may have.
+    pub(crate) most: u64,
 }
 
 /// The file of a data set; `base` replaces the public address.
@@ -56,6 +98,11 @@ pub(crate) fn set(name: &str, base: Option<&str>) -> Source {
         url: format!("{}{name}.hdf5", base.unwrap_or(BASE)),
         file: format!("{name}.hdf5"),
         md5: None,
+        format: Format::Hdf5,
+        most: NAMES
+            .iter()
+            .position(|known| *known == name)
+            .map_or(0, |at| (2 * MIB[at]) << 20),
     }
 }
 
@@ -71,6 +118,8 @@ pub(crate) fn labels(name: &str, base: Option<&str>) -> Vec<Source> {
             url: format!("{}{part}-labels-idx1-ubyte.gz", base.unwrap_or(public)),
             file: format!("{name}-{part}-labels.gz"),
             md5: Some(md5),
+            format: Format::Gzip,
+            most: LABEL_BYTES,
         })
         .collect()
 }
@@ -95,9 +144,23 @@ mod tests {
                 .iter()
                 .all(|name| names.contains(&format!("\"{name}\"")))
         );
+        for (name, mib) in NAMES.iter().zip(MIB) {
+            let entry = format!("\"{name}\": {mib},");
+            assert!(python.contains(&entry), "{entry}");
+        }
         assert!(quoted(BASE));
         for (name, (base, sums)) in LABELLED.iter().zip(LABELS) {
             assert!(quoted(name) && quoted(base) && sums.iter().all(|sum| quoted(sum)));
+        }
+    }
+
+    #[test]
+    fn formats_are_known_by_their_first_bytes() {
+        for format in [Format::Hdf5, Format::Gzip] {
+            let signature = format.signature();
+            assert!(format.may_begin(signature) && format.may_begin(&signature[..1]));
+            assert!(format.may_begin(&[signature, b"more"].concat()));
+            assert!(!format.may_begin(b"<!DOCTYPE html>") && !format.may_begin(b"<"));
         }
     }
 

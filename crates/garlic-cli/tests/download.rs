@@ -20,6 +20,21 @@ struct Plan {
     etag: Option<&'static str>,
     /// Bytes of a body after which it hangs up.
     breaks_after: usize,
+    /// Whether it says how long a body is.
+    sends_length: bool,
+    /// Whether the last byte comes again and again, until the client hangs up.
+    endless: bool,
+}
+
+/// How HDF5 files begin.
+const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+const GZIP: &[u8] = b"\x1f\x8b";
+
+/// What a network sends to those who have not paid.
+fn page() -> Vec<u8> {
+    let mut page = b"<!DOCTYPE html><title>Welcome to our network</title>".to_vec();
+    page.resize(9000, b' ');
+    page
 }
 
 struct Server {
@@ -39,6 +54,8 @@ impl Server {
                 data: bytes(1),
                 etag: Some("\"one\""),
                 breaks_after: usize::MAX,
+                sends_length: true,
+                endless: false,
             })),
             ranges: Arc::default(),
         };
@@ -104,19 +121,27 @@ fn answer(
     if let Some(etag) = plan.etag {
         head += &format!("ETag: {etag}\r\n");
     }
-    head += &format!(
-        "Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
+    if plan.sends_length {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    head += "Connection: close\r\n\r\n";
     stream.write_all(head.as_bytes())?;
-    stream.write_all(&body[..body.len().min(plan.breaks_after)])
+    stream.write_all(&body[..body.len().min(plan.breaks_after)])?;
+    if !plan.endless {
+        return Ok(());
+    }
+    let filler = [plan.data.last().copied().unwrap_or(0); 4096];
+    loop {
+        stream.write_all(&filler)?;
+    }
 }
 
+/// A file that begins as HDF5 does.
 fn bytes(seed: u64) -> Vec<u8> {
-    common::clusters(SIZE / 4, 1, seed)
-        .iter()
-        .flat_map(|v| v.to_le_bytes())
-        .collect()
+    let values = common::clusters(SIZE / 4, 1, seed);
+    let mut bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    bytes[..SIGNATURE.len()].copy_from_slice(SIGNATURE);
+    bytes
 }
 
 struct Try {
@@ -198,10 +223,10 @@ fn a_set_comes_once_and_is_checked_again() {
 #[test]
 fn the_checksum_is_a_sha256() {
     let t = Try::new();
-    t.server.change(|plan| plan.data = b"abc".to_vec());
+    t.server.change(|plan| plan.data = SIGNATURE.to_vec());
     assert_eq!(
         t.get().expect(0).json()[0]["sha256"],
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        "4ca2915fde0a9d1d5dd59e6f6e535c04337c9b4f05dbb4b38af0a5db3c50f933"
     );
 }
 
@@ -338,9 +363,99 @@ fn a_download_has_one_process() {
 #[test]
 fn labels_must_have_the_checksum_of_their_publisher() {
     let t = Try::new();
+    t.server.change(|plan| plan.data = GZIP.to_vec());
     t.run(&["--labels", "mnist"])
         .expect_error(3, &["d53e105ee54ea40749a09fcbcd1e9432", "nothing was kept"]);
     assert!(t.names().is_empty());
     t.run(&["--labels", "sift"])
         .expect_error(2, &["fashion-mnist"]);
+}
+
+#[test]
+fn a_page_is_no_data_set() {
+    for sends_length in [true, false] {
+        for data in [page(), Vec::new(), SIGNATURE[..5].to_vec()] {
+            let t = Try::new();
+            t.server.change(|plan| {
+                (plan.data, plan.sends_length) = (data.clone(), sends_length);
+            });
+            t.get()
+                .expect_error(3, &[NAME, "no HDF5 file", "nothing was kept"]);
+            assert!(t.names().is_empty(), "{:?}", t.names());
+            // One that an earlier version has taken in, checksum and all.
+            std::fs::write(t.file(""), &data).unwrap();
+            t.get()
+                .expect_error(3, &[NAME, "no HDF5 file", "delete it"]);
+        }
+    }
+    let t = Try::new();
+    t.server.change(|plan| plan.data = page());
+    t.run(&["--labels", "mnist"])
+        .expect_error(3, &["no gzip file", "nothing was kept"]);
+    assert!(t.names().is_empty());
+}
+
+#[test]
+fn a_page_that_was_begun_is_not_gone_on_with() {
+    let t = Try::new();
+    t.server
+        .change(|plan| (plan.data, plan.breaks_after) = (page(), 5000));
+    t.get().expect_error(3, &["no HDF5 file"]);
+    assert!(t.names().is_empty());
+    // Left there whole by an earlier version: nothing is left to ask the server for.
+    std::fs::write(t.file(".part"), page()).unwrap();
+    let note = serde_json::json!({
+        "url": format!("{}{NAME}.hdf5", t.server.base), "version": "\"one\"", "length": page().len(),
+    });
+    std::fs::write(t.file(".part.json"), note.to_string()).unwrap();
+    t.get()
+        .expect_error(3, &["no HDF5 file", "nothing was kept"]);
+    assert!(t.names().is_empty());
+}
+
+#[test]
+fn a_download_has_a_limit() {
+    for sends_length in [true, false] {
+        let t = Try::new();
+        t.server.change(|plan| plan.sends_length = sends_length);
+        let get = |most: &str| t.run(&["--get", NAME, "--json", "--max-bytes", most]);
+        get("999999").expect_error(
+            3,
+            &["more than 999999 bytes", "nothing was kept", "--max-bytes"],
+        );
+        assert!(t.names().is_empty(), "{:?}", t.names());
+        get("1000000").expect(0);
+        assert_eq!(std::fs::read(t.file("")).unwrap(), bytes(1));
+    }
+    let t = Try::new();
+    t.run(&["--get", NAME, "--max-bytes", "0"])
+        .expect_error(2, &["--max-bytes"]);
+    t.run(&["--max-bytes", "7"]).expect_error(2, &["--get"]);
+}
+
+#[test]
+fn what_goes_on_has_the_same_limit() {
+    let t = Try::new();
+    t.server.change(|plan| plan.breaks_after = 300_000);
+    t.get().expect(1);
+    t.server.change(|plan| plan.breaks_after = usize::MAX);
+    t.run(&["--get", NAME, "--max-bytes", "400000"])
+        .expect_error(3, &["more than 400000 bytes"]);
+    assert!(t.names().is_empty());
+}
+
+#[test]
+fn a_body_without_end_is_given_up() {
+    let t = Try::new();
+    t.server.change(|plan| {
+        (plan.sends_length, plan.endless) = (false, true);
+    });
+    t.run(&["--get", NAME, "--max-bytes", "5000000"])
+        .expect_error(3, &["more than 5000000 bytes", "nothing was kept"]);
+    assert!(t.names().is_empty());
+    t.server.change(|plan| plan.data = GZIP.to_vec());
+    // Labels are small.
+    t.run(&["--labels", "mnist"])
+        .expect_error(3, &["more than 1048576 bytes", "nothing was kept"]);
+    assert!(t.names().is_empty());
 }

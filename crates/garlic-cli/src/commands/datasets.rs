@@ -18,8 +18,9 @@ use crate::table::{self, Table};
 /// The directory is $GARLIC_DATA, else ~/.cache/garlic/datasets. Commands take the names of its files, without
 /// their extension, wherever they take a file of vectors.
 ///
-/// An interrupted download goes on where it ended. The SHA-256 of a file is written beside it; a file that is there
-/// already is compared with that, not downloaded again.
+/// An interrupted download goes on where it ended. What is not of the expected format, or larger than twice the
+/// published size, is refused, and nothing of it is kept. The SHA-256 of a file is written beside it; a file that is
+/// there already is compared with that, not downloaded again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "get",
         value_parser = PossibleValuesParser::new(sources::LABELLED))]
     labels: Option<String>,
+    /// Most bytes to download [default: twice the published size]
+    #[arg(long, value_name = "N", requires = "get", value_parser = clap::value_parser!(u64).range(1..))]
+    max_bytes: Option<u64>,
     /// Use this directory instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -49,7 +53,11 @@ Examples:
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let dir = args.dir.clone().unwrap_or_else(data_dir);
     if let Some(name) = &args.get {
-        return get(&dir, args.json, |base| vec![sources::set(name, base)]);
+        return get(&dir, args.json, |base| {
+            let mut source = sources::set(name, base);
+            source.most = args.max_bytes.unwrap_or(source.most);
+            vec![source]
+        });
     }
     if let Some(name) = &args.labels {
         return get(&dir, args.json, |base| sources::labels(name, base));

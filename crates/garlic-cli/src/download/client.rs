@@ -9,10 +9,11 @@ use std::time::Duration;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, http::Response};
 
-use super::PIECE;
 use super::part::Part;
+use super::{PIECE, no_file, too_large};
 use crate::exit::Fault;
 use crate::progress::Meter;
+use crate::sources::Source;
 
 /// Replaces the public addresses: for mirrors, and for the tests.
 const OTHER_BASE: &str = "GARLIC_DATASETS_URL";
@@ -61,14 +62,16 @@ impl Client {
         self.base.as_deref()
     }
 
-    /// Brings `part` to the full length of what `url` names; `path` is where it will be.
+    /// Brings `part` to the full length of what `source` names; `path` is where it will be. What does not begin as it
+    /// should, or grows too large, is given up and forgotten.
     pub(super) fn fetch(
         &self,
-        url: &str,
+        source: &Source,
         path: &Path,
         part: &mut Part,
         meter: &mut Meter,
     ) -> anyhow::Result<()> {
+        let url = source.url.as_str();
         let mut request = self.agent.get(url).header("Accept-Encoding", "identity");
         if let Some(version) = part.version() {
             // The server sends the rest only if it still has the same version, else all of it.
@@ -85,7 +88,10 @@ impl Client {
         let goes_on = goes_on(&response, url, path, part.done())?;
         let begin = if goes_on { part.done() } else { 0 };
         let rest = header(&response, "content-length").and_then(|n| n.parse::<u64>().ok());
-        let length = rest.map(|rest| begin + rest);
+        let length = rest.map(|rest| begin.saturating_add(rest));
+        if length.is_some_and(|length| length > source.most) {
+            return Err(part.refuse(too_large(source)));
+        }
         // A weak tag does not promise the same bytes.
         let version = header(&response, "etag")
             .filter(|tag| !tag.starts_with("W/"))
@@ -100,7 +106,15 @@ impl Client {
         let broke = loop {
             match body.read(&mut piece) {
                 Ok(0) => break None,
-                Ok(n) => part.push(&piece[..n])?,
+                Ok(n) => {
+                    if part.done() == 0 && !source.format.may_begin(&piece[..n]) {
+                        return Err(part.refuse(no_file(source)));
+                    }
+                    if part.done() + n as u64 > source.most {
+                        return Err(part.refuse(too_large(source)));
+                    }
+                    part.push(&piece[..n])?;
+                }
                 Err(error) => break Some(error),
             }
             meter.set(steps(part.done()), total(part.done()), "MiB");

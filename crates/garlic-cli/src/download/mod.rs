@@ -19,7 +19,7 @@ use part::Part;
 
 use crate::exit::Fault;
 use crate::progress::Meter;
-use crate::sources::Source;
+use crate::sources::{Format, Source};
 
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 18;
@@ -45,30 +45,36 @@ pub(crate) fn get(
 ) -> anyhow::Result<Got> {
     let path = folder.join(&source.file);
     if path.exists() {
-        return check(path, source.md5, meter);
+        return check(path, source, meter);
     }
     fs::create_dir_all(folder).map_err(|e| local(folder, &e))?;
     let mut part = Part::open(&path)?;
     // Another process may have finished it between the question above and the lock that we have now.
     if path.exists() {
-        return check(path, source.md5, meter);
+        return check(path, source, meter);
     }
     if !part.begin(&source.url)? {
-        let outcome = client.fetch(&source.url, &path, &mut part, meter);
+        let outcome = client.fetch(source, &path, &mut part, meter);
         meter.finish();
         if let Err(error) = outcome {
             part.pause();
             return Err(error);
         }
     }
+    // Also of what another run has left: neither its beginning nor its size was looked at here.
+    if part.done() > source.most {
+        return Err(part.refuse(too_large(source)));
+    }
+    if !has_signature(part.path(), source.format)? {
+        return Err(part.refuse(no_file(source)));
+    }
     if let Some(md5) = source.md5 {
         let found = digest::<Md5>(part.path())?;
         if found != md5 {
-            part.discard();
-            return Err(Fault::input(format!(
+            return Err(part.refuse(Fault::input(format!(
                 "{}: has the checksum {found}, not {md5}; nothing was kept",
                 source.url
-            )));
+            ))));
         }
     }
     let (bytes, sha256) = part.finish(&path)?;
@@ -80,8 +86,45 @@ pub(crate) fn get(
     })
 }
 
-/// A file that is there already must have its publisher's checksum, and still have the one beside it.
-fn check(path: PathBuf, md5: Option<&str>, meter: &Meter) -> anyhow::Result<Got> {
+/// Something else than a file of the format: a page of the network or of the server.
+fn no_file(source: &Source) -> anyhow::Error {
+    Fault::input(format!(
+        "{}: what comes is no {} file, perhaps a page of the network or the server; nothing was kept: open the address \
+         in a browser to see",
+        source.url,
+        source.format.name()
+    ))
+}
+
+/// A file that has, or claims to have, more bytes than it should.
+fn too_large(source: &Source) -> anyhow::Error {
+    Fault::input(format!(
+        "{}: has more than {} bytes; nothing was kept: raise --max-bytes if that is right",
+        source.url, source.most
+    ))
+}
+
+/// Whether a file begins as those of the format do.
+fn has_signature(path: &Path, format: Format) -> anyhow::Result<bool> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|e| local(path, &e))?;
+    let length = format.signature().len() as u64;
+    file.take(length)
+        .read_to_end(&mut start)
+        .map_err(|e| local(path, &e))?;
+    Ok(start == format.signature())
+}
+
+/// A file that is there already must be of the format, have its publisher's checksum, and still have the one beside it.
+fn check(path: PathBuf, source: &Source, meter: &Meter) -> anyhow::Result<Got> {
+    if !has_signature(&path, source.format)? {
+        return Err(Fault::input(format!(
+            "{}: is no {} file; delete it to download it again",
+            path.display(),
+            source.format.name()
+        )));
+    }
+    let md5 = source.md5;
     let sha256 = digest::<Sha256>(&path)?;
     let beside = fs::read_to_string(sidecar(&path)).ok();
     let kept = beside
@@ -162,9 +205,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mnist-train-labels.gz");
         fs::write(&path, b"abc").unwrap();
-        let check = |md5| check(path.clone(), Some(md5), &Meter::new(true));
-        assert_eq!(check("900150983cd24fb0d6963f7d28e17f72").unwrap().bytes, 3);
-        let error = check("d53e105ee54ea40749a09fcbcd1e9432").err().unwrap();
-        assert!(error.to_string().contains("delete it"), "{error}");
+        let sum = digest::<Md5>(&path).unwrap();
+        assert_eq!(sum, "900150983cd24fb0d6963f7d28e17f72");
+        let source = crate::sources::labels("mnist", None).remove(0);
+        let check = |source: &Source| check(path.clone(), source, &Meter::new(true));
+        let error = check(&source).err().unwrap().to_string();
+        assert!(error.contains("no gzip file"), "{error}");
+
+        fs::write(&path, b"\x1f\x8babc").unwrap();
+        let error = check(&source).err().unwrap().to_string();
+        assert!(
+            error.contains("checksum") && error.contains("delete it"),
+            "{error}"
+        );
+        let known = Source {
+            md5: Some("af1779d7e5d4b0e2e8c73bb85f634488"),
+            ..source
+        };
+        assert_eq!(check(&known).unwrap().bytes, 5);
     }
 }

@@ -190,8 +190,16 @@ impl Part {
         hex(&self.digest.clone().finalize())
     }
 
+    /// Forgets all of it because of `error`, which it gives back.
+    pub(super) fn refuse(&mut self, error: anyhow::Error) -> anyhow::Error {
+        self.discard();
+        // Nothing is left to go on with.
+        self.done = 0;
+        error
+    }
+
     /// Forgets all of it.
-    pub(super) fn discard(&mut self) {
+    fn discard(&mut self) {
         // What cannot be removed is checked by the next run.
         let _ = fs::remove_file(&self.note_path);
         let _ = fs::remove_file(&self.path);
@@ -202,10 +210,15 @@ impl Part {
         let sha256 = self.sha256();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // The checksum first: a file without one is a file that was put there by hand.
-        fs::write(sidecar(path), format!("{sha256}  {name}\n"))
+        let beside = sidecar(path);
+        fs::write(&beside, format!("{sha256}  {name}\n"))
             .and_then(|()| self.file.sync_all())
             .and_then(|()| fs::rename(&self.path, path))
-            .map_err(|e| local(path, &e))?;
+            .map_err(|e| {
+                // The part stays, for the next run; a checksum of nothing goes.
+                let _ = fs::remove_file(&beside);
+                local(path, &e)
+            })?;
         let _ = fs::remove_file(&self.note_path);
         Ok((self.done, sha256))
     }
