@@ -222,8 +222,10 @@ def build(
 def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
     """Opens an index file.
 
-    Mapped, this takes no time and no memory of its own; the file must not be changed in place while the index is in use
-    (replacing or deleting it is harmless). With ``mmap=False`` all of it is read and checked.
+    Mapped, this takes no time and no memory of its own. While the index is in use, replace the file by rename
+    (``os.replace``, ``mv``), never in place (``cp`` onto the old name): replaced or deleted, the index keeps what it was
+    opened on; overwritten, its answers mean nothing; shortened, the process ends with a bus error. With ``mmap=False`` all
+    of it is read and checked, and nothing of the file is kept.
     """
     return Index._of(_garlic.open(path, mmap))
 

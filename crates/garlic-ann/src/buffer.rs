@@ -67,6 +67,14 @@ impl<T: Pod + Send> Buffer<T> {
         })
     }
 
+    /// The same values in memory that only this process can change: a copy where they lie in a mapped file.
+    pub(crate) fn in_memory(&self) -> Self {
+        match self.mapped {
+            true => Self::collect(self.len(), self.iter().copied()),
+            false => self.clone(),
+        }
+    }
+
     /// Bytes that lie in a mapped file and not in memory of their own.
     pub(crate) fn mapped_bytes(&self) -> u64 {
         if self.mapped {

@@ -214,7 +214,8 @@ impl TemperedBody {
         let coarse = self.derived.coarse.get().and_then(Option::as_ref);
         let coarse = coarse.map_or(0, |coarse| coarse.rows.len());
         let groups = self.derived.groups.get().and_then(Option::as_ref);
-        (cells + centres + coarse) as u64 + groups.map_or(0, Groups::bytes)
+        let tables = self.learned.copied_bytes();
+        (cells + centres + coarse) as u64 + groups.map_or(0, Groups::bytes) + tables
     }
 
     /// The cells.
@@ -248,7 +249,8 @@ impl TemperedBody {
     /// Number of points of a cell.
     pub fn cell_len(&self, cell: usize) -> usize {
         let bins = self.learned.bins_of(cell);
-        let first = |bin: usize| self.learned.bins.get(bin).map_or(0, |bin| bin.first);
+        let starts = self.learned.starts();
+        let first = |bin: usize| starts.get(bin).map_or(0, |bin| bin.first);
         first(bins.end).saturating_sub(first(bins.start)) as usize
     }
 
@@ -256,7 +258,7 @@ impl TemperedBody {
     pub(crate) fn cell_of(&self, position: usize) -> usize {
         let bin = self
             .learned
-            .bins
+            .starts()
             .partition_point(|bin| bin.first as usize <= position);
         let cell = self.bin_cell().get(bin.saturating_sub(1));
         cell.map_or(0, |cell| *cell as usize)

@@ -86,9 +86,11 @@ impl Index {
     /// a damaged file gives wrong answers, or none, but a search never panics, reads outside of the file or asks for
     /// memory without bounds. [`Index::verify`] tells whether a file is sound.
     ///
-    /// While the index or a clone of it exists, nobody may change or shorten the file in place: answers would
-    /// change, and reading behind the new end ends the program. [`Index::save`] never does that, and replacing or
-    /// deleting the file is harmless: an open index keeps what it was opened on.
+    /// Replace index files by rename, never in place: `mv new.garlic index.garlic`, not `cp`. [`Index::save`] does so, and
+    /// replacing or deleting the file is harmless: an open index keeps what it was opened on. If somebody overwrites the
+    /// file while the index or a clone of it exists, answers mean nothing or are [`Error::Damaged`], but no call
+    /// panics. If somebody shortens it, as `cp` onto the old name does first, reading behind the new end ends the program
+    /// (SIGBUS), which nothing can prevent. Use [`Index::load`] where nobody can promise that.
     ///
     /// Where files cannot be mapped this is [`Index::load`].
     ///

@@ -327,3 +327,27 @@ fn what_is_no_number_is_no_estimate() {
         assert_eq!((weights, returned), ([0; 3], (0.0, 0)), "{level:?}");
     }
 }
+
+/// A damaged file may hold anything: what is no number weighs nothing, at every place and level.
+#[test]
+fn what_is_no_number_weighs_nothing() {
+    for at in 0..19 {
+        for wrong in [f32::NAN, -f32::NAN] {
+            let mut y: Vec<f32> = (0..19).map(|i| i as f32 - 7.0).collect();
+            let steps = [0.5; 19];
+            y[at] = wrong;
+            let mut expected = [1i8; 19];
+            let returned = scalar::code_weights(&y, &steps, &mut expected);
+            assert_eq!(expected[at], 0);
+            for level in levels() {
+                let mut found = [1i8; 19];
+                assert_eq!(
+                    dispatch!(level, code_weights(&y, &steps, &mut found)),
+                    returned,
+                    "{level:?} at {at}"
+                );
+                assert_eq!(found, expected, "{level:?} at {at}");
+            }
+        }
+    }
+}

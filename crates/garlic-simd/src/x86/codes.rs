@@ -140,7 +140,10 @@ macro_rules! scan_codes {
             let mut sums = _mm256_setzero_si256();
             for i in (0..whole).step_by(8) {
                 // Rounds to even, as the mode of every thread is unless it was changed.
-                let rounded = _mm256_cvtps_epi32(_mm256_mul_ps(product(i), unit));
+                let scaled = _mm256_mul_ps(product(i), unit);
+                // What is no number weighs nothing; converted it would be the least number there is.
+                let numbers = _mm256_cmp_ps::<_CMP_ORD_Q>(scaled, scaled);
+                let rounded = _mm256_cvtps_epi32(_mm256_and_ps(scaled, numbers));
                 sums = _mm256_add_epi32(sums, rounded);
                 let words = _mm256_packs_epi32(rounded, rounded);
                 let bytes = _mm256_packs_epi16(words, words);

@@ -4,6 +4,10 @@
 //! argument and every content. Whether cells and bins follow each other in order is found out once, at the first
 //! use: if they do not, every cell is empty, because parts that overlap could make a small file ask for any amount
 //! of work and memory.
+//!
+//! Somebody may also overwrite a mapped file in place. The tables that say where bins and points lie are therefore
+//! copied before they are checked, and only the copies are used: what was in order stays so. The copies take 8 bytes a
+//! bin. All else that is read from the file is numbers, any of which will do.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,6 +16,7 @@ use bytemuck::{Pod, Zeroable};
 use garlic_simd::{CODE_LANES, CodeQuery, Estimate, code_block_bytes, scan_codes};
 
 use super::{BIN_BITS, Bin, Bounds, Learned};
+use crate::buffer::Buffer;
 use crate::cell::part::decode_centres;
 
 // SAFETY: two numbers without padding between them; zero is a value of both.
@@ -27,9 +32,17 @@ unsafe impl Zeroable for Bounds {}
 #[allow(unsafe_code)]
 unsafe impl Pod for Bounds {}
 
-/// Whether cells and bins are in order, once that is known; no part of what they are.
+/// Where bins and points lie, if they are in order, once that is known; no part of what they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Order(OnceLock<bool>);
+pub(crate) struct Order(OnceLock<Option<Tables>>);
+
+/// Tables in memory that have been checked; [`Learned`] says what they mean.
+#[derive(Clone, Debug)]
+struct Tables {
+    cell_bins: Buffer<u32>,
+    bin_block_of: Buffer<u32>,
+    bins: Buffer<Bin>,
+}
 
 impl PartialEq for Order {
     fn eq(&self, _: &Self) -> bool {
@@ -58,40 +71,71 @@ impl Learned {
         self.bins.last().map_or(0, |bin| bin.first as usize)
     }
 
-    /// Whether the cells share out all bins and the bins all points, in order, each in the blocks it needs.
+    /// Where bins and points lie; none when cells do not share out all bins and bins all points, in order, each in the
+    /// blocks it needs.
     #[inline]
+    fn tables(&self) -> Option<&Tables> {
+        let checked = self.order.0.get_or_init(|| self.checked_tables());
+        checked.as_ref()
+    }
+
+    /// Whether there are such tables.
+    #[cfg(test)]
     pub(crate) fn in_order(&self) -> bool {
-        *self.order.0.get_or_init(|| self.check_order())
+        self.tables().is_some()
+    }
+
+    /// Where every bin begins, and where the last one ends; nothing when they are not in order.
+    #[inline]
+    pub(crate) fn starts(&self) -> &[Bin] {
+        self.tables().map_or(&[], |tables| &tables.bins)
+    }
+
+    /// Bytes of tables that are copies of those in a mapped file.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        let mapped = self.bins.mapped_bytes() > 0;
+        match self.order.0.get() {
+            Some(Some(tables)) if mapped => {
+                let cells = size_of_val(&*tables.cell_bins) + size_of_val(&*tables.bin_block_of);
+                (cells + size_of_val(&*tables.bins)) as u64
+            }
+            _ => 0,
+        }
     }
 
     /// Says what is wrong with the order of cells, bins and `points` points, codes aside.
     pub(crate) fn check_groups(&self, points: usize) -> Result<(), String> {
-        let cells = self.cell_bins.iter().zip(&*self.bin_block_of);
-        let cells = cells.map(|(bin, block)| [*bin, *block]);
-        check_groups(cells, self.bounds.len(), "bins", "cell")?;
-        let bins = self.bins.iter().map(|bin| [bin.first, bin.block]);
-        check_groups(bins, points, "points", "bin")
+        let cells = (&*self.cell_bins, &*self.bin_block_of);
+        check_cells_and_bins(cells, &self.bins, self.bounds.len(), points)
     }
 
-    fn check_order(&self) -> bool {
-        let blocks = |count: Option<u32>, bytes: usize| count.map(|c| u64::from(c) * bytes as u64);
-        let bin_blocks = self.bin_block_of.last().copied();
-        let point_blocks = self.bins.last().map(|bin| bin.block);
-        blocks(bin_blocks, self.bin_block_bytes()) == Some(self.bin_blocks.len() as u64)
-            && blocks(point_blocks, self.block_bytes()) == Some(self.blocks.len() as u64)
-            && self.cell_bins.len() == self.bin_block_of.len()
-            && self.bins.len() == self.bounds.len() + 1
-            && self.check_groups(self.points()).is_ok()
+    fn checked_tables(&self) -> Option<Tables> {
+        let tables = Tables {
+            cell_bins: self.cell_bins.in_memory(),
+            bin_block_of: self.bin_block_of.in_memory(),
+            bins: self.bins.in_memory(),
+        };
+        let end = tables.bins.last()?;
+        let bin_blocks = *tables.bin_block_of.last()?;
+        let bytes = |blocks: u32, bytes: usize| u64::from(blocks) * bytes as u64;
+        let fits = bytes(bin_blocks, self.bin_block_bytes()) == self.bin_blocks.len() as u64
+            && bytes(end.block, self.block_bytes()) == self.blocks.len() as u64
+            && tables.cell_bins.len() == tables.bin_block_of.len()
+            && tables.bins.len() == self.bounds.len() + 1;
+        let cells = (&*tables.cell_bins, &*tables.bin_block_of);
+        let points = end.first as usize;
+        let checked = check_cells_and_bins(cells, &tables.bins, self.bounds.len(), points);
+        (fits && checked.is_ok()).then_some(tables)
     }
 
     /// Bins of a cell; none for a cell that is not there.
     #[inline]
     pub(crate) fn bins_of(&self, cell: usize) -> Range<usize> {
-        match self.cell_bins.get(cell..) {
-            Some(&[from, to, ..]) if self.in_order() => {
-                let to = (to as usize).min(self.bounds.len());
-                (from as usize).min(to)..to
-            }
+        match self
+            .tables()
+            .and_then(|tables| tables.cell_bins.get(cell..))
+        {
+            Some(&[from, to, ..]) => from as usize..to as usize,
             _ => 0..0,
         }
     }
@@ -107,10 +151,9 @@ impl Learned {
     /// Codes of a cell's bins, in whole blocks; none for a cell that is not there.
     #[inline]
     pub(crate) fn bin_codes(&self, cell: usize) -> &[u8] {
-        match self.bin_block_of.get(cell..) {
-            Some(&[from, to, ..]) if self.in_order() => {
-                blocks(&self.bin_blocks, from, to, self.bin_block_bytes())
-            }
+        let tables = self.tables();
+        match tables.and_then(|tables| tables.bin_block_of.get(cell..)) {
+            Some(&[from, to, ..]) => blocks(&self.bin_blocks, from, to, self.bin_block_bytes()),
             _ => &[],
         }
     }
@@ -118,8 +161,8 @@ impl Learned {
     /// A bin and the one after it, which ends it; `None` for a bin that is not there.
     #[inline]
     fn bin(&self, bin: usize) -> Option<[Bin; 2]> {
-        match self.bins.get(bin..) {
-            Some(&[bin, next, ..]) if self.in_order() => Some([bin, next]),
+        match self.starts().get(bin..) {
+            Some(&[bin, next, ..]) => Some([bin, next]),
             _ => None,
         }
     }
@@ -193,6 +236,21 @@ fn blocks(all: &[u8], from: u32, to: u32, bytes: usize) -> &[u8] {
         (Some(from), Some(to)) => all.get(from..to).unwrap_or_default(),
         _ => &[],
     }
+}
+
+/// Says what is wrong with the order of cells, given by their first bins and blocks, of `count` bins and of `points`
+/// points.
+fn check_cells_and_bins(
+    (cell_bins, bin_block_of): (&[u32], &[u32]),
+    bins: &[Bin],
+    count: usize,
+    points: usize,
+) -> Result<(), String> {
+    let cells = cell_bins.iter().zip(bin_block_of);
+    let cells = cells.map(|(bin, block)| [*bin, *block]);
+    check_groups(cells, count, "bins", "cell")?;
+    let bins = bins.iter().map(|bin| [bin.first, bin.block]);
+    check_groups(bins, points, "points", "bin")
 }
 
 /// Fails unless groups that begin at [number, block], the last of them the end, share out all of `total` in order,

@@ -90,7 +90,10 @@ impl Lookup {
             let mut positions = vec![GONE; largest as usize + 1];
             // The first, of a point that lies in two cells.
             for (position, id) in ids.iter().enumerate().rev() {
-                positions[*id as usize] = position as u32;
+                // In a file that is being overwritten it may no longer be one of those seen above.
+                if let Some(place) = positions.get_mut(*id as usize) {
+                    *place = position as u32;
+                }
             }
             return Self::Dense(positions);
         }
