@@ -15,6 +15,11 @@ impl Cancel {
         Self(Some(flag))
     }
 
+    /// Whether the flag has been raised.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.check().is_err()
+    }
+
     /// An error when the flag has been raised.
     pub fn check(&self) -> Result<()> {
         match &self.0 {

@@ -10,7 +10,7 @@ use garlic_linalg::{Matrix, Rows};
 
 use super::overlay::EXHAUSTIVE_POINTS;
 use super::tune;
-use super::{Body, Builder, Index, TemperedBody, View};
+use super::{Body, Builder, Calibration, Index, TemperedBody, View};
 use crate::cancel::Cancel;
 use crate::cell::learned::Assembly;
 use crate::cell::part::{Part, Steps};
@@ -141,6 +141,21 @@ impl Index {
                 Ok(next)
             }
         }
+    }
+
+    /// What recall targets take, as far as it was measured.
+    pub(crate) fn calibration(&self) -> Option<&Calibration> {
+        self.tempered().map(|body| &body.calibration)
+    }
+
+    /// This index with what another one knows about targets.
+    pub(crate) fn with_calibration_of(&self, other: &Self) -> Self {
+        let mut next = self.clone();
+        if let (Body::Tempered(body), Some(calibration)) = (&mut next.body, other.calibration()) {
+            Arc::make_mut(body).calibration = calibration.clone();
+            next.ledger.strangers = 0;
+        }
+        next
     }
 
     /// Looks whether targets are still met, and notes what is to be done about it.

@@ -35,6 +35,7 @@ mod log;
 mod options;
 mod record;
 mod swap;
+mod training;
 
 #[cfg(test)]
 mod tests;
@@ -47,12 +48,14 @@ mod sync {
 pub use directory::Status;
 pub use files::{Files, files, is_index_directory};
 pub use options::{Options, SyncPolicy};
+pub use training::Training;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use garlic_linalg::Rows;
 
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::search::{Answer, Range, Search};
@@ -60,6 +63,7 @@ use directory::Directory;
 use disk::{Disk, Lock, Real};
 use record::{Batch, Kind};
 use swap::{Panicked, Swap};
+use training::{Failed, Journal, Trainer};
 
 /// A handle to an index that changes while it is searched.
 ///
@@ -69,11 +73,38 @@ use swap::{Panicked, Swap};
 /// of that one batch is unknown until the directory is opened again, where it is there as a whole or not at all;
 /// until then further writes are refused with [`Error::Broken`], and searches go on. Writes are also refused while the
 /// path of the directory leads elsewhere ([`Error::Moved`]) and in a forked process ([`Error::Forked`]).
+///
+/// An index that has grown is trained anew beside all this, in a thread of its own, while the old one serves; see
+/// [`Live::training`] and [`Live::wait`]. Dropping the handle gives a training up that is going on.
 pub struct Live {
-    swap: Swap<Index, Writer>,
+    shared: Arc<Shared>,
+    trainer: Trainer,
+}
+
+/// What a handle shares with the thread that trains.
+struct Shared {
+    swap: Swap<Index, Turn>,
     directory: Option<PathBuf>,
     /// The lock of a directory that is open for writing.
     lock: Option<Arc<dyn Lock>>,
+}
+
+/// What belongs to whoever's turn it is to write.
+struct Turn {
+    writer: Writer,
+    /// What has changed since a training began that is going on.
+    journal: Option<Journal>,
+    failed: Option<Failed>,
+}
+
+impl From<Writer> for Turn {
+    fn from(writer: Writer) -> Self {
+        Self {
+            writer,
+            journal: None,
+            failed: None,
+        }
+    }
 }
 
 /// What a writer does besides changing the index.
@@ -89,11 +120,27 @@ enum Writer {
 impl Live {
     /// An index in memory only.
     pub fn new(index: Index) -> Self {
-        Self {
-            swap: Swap::new(index, Writer::Memory),
-            directory: None,
-            lock: None,
-        }
+        Self::of(index, Writer::Memory, None, None)
+    }
+
+    fn of(
+        index: Index,
+        writer: Writer,
+        directory: Option<PathBuf>,
+        lock: Option<Arc<dyn Lock>>,
+    ) -> Self {
+        let live = Self {
+            shared: Arc::new(Shared {
+                swap: Swap::new(index, Turn::from(writer)),
+                directory,
+                lock,
+            }),
+            trainer: Trainer::default(),
+        };
+        // An index that was opened may have grown since it was trained.
+        let job = live.shared.write(|current, turn| Ok((None, turn.job(current))));
+        live.start(job.ok().flatten());
+        live
     }
 
     /// Makes an index directory, with `index` as its first content, and opens it for writing.
@@ -146,25 +193,28 @@ impl Live {
     }
 
     fn open_read_only_on(disk: &dyn Disk, path: &Path) -> Result<Self> {
-        let index = directory::open_read_only(disk, path)?;
-        Ok(Self {
-            swap: Swap::new(index, Writer::ReadOnly),
-            directory: Some(path.to_owned()),
-            lock: None,
-        })
+        let mut index = directory::open_read_only(disk, path)?;
+        // Nobody will train it here, so searches are told at once what targets take now.
+        if index.due().is_some() {
+            index.check_targets(&Cancel::default())?;
+        }
+        Ok(Self::of(
+            index,
+            Writer::ReadOnly,
+            Some(path.to_owned()),
+            None,
+        ))
     }
 
     fn over(directory: Directory, path: &Path, index: Index) -> Self {
-        Self {
-            lock: Some(directory.lock()),
-            swap: Swap::new(index, Writer::Directory(Box::new(directory))),
-            directory: Some(path.to_owned()),
-        }
+        let lock = Some(directory.lock());
+        let writer = Writer::Directory(Box::new(directory));
+        Self::of(index, writer, Some(path.to_owned()), lock)
     }
 
     /// The index as it is now. It stays as it is while the handle goes on, and costs no copy.
     pub fn snapshot(&self) -> Arc<Index> {
-        self.swap.snapshot()
+        self.shared.swap.snapshot()
     }
 
     /// [`Index::search`] on the current snapshot.
@@ -210,7 +260,7 @@ impl Live {
             vectors: vectors.data(),
         };
         self.change(&batch, |index| {
-            index.add(vectors, ids)?;
+            index.add_only(vectors, ids)?;
             Ok(((), !ids.is_empty()))
         })
     }
@@ -226,7 +276,7 @@ impl Live {
             vectors: &[],
         };
         self.change(&batch, |index| {
-            let removed = index.remove(ids)?;
+            let removed = index.remove_only(ids)?;
             Ok((removed, removed > 0))
         })
     }
@@ -242,7 +292,7 @@ impl Live {
             vectors: vectors.data(),
         };
         self.change(&batch, |index| {
-            index.update(vectors, ids)?;
+            index.update_only(vectors, ids)?;
             Ok(((), !ids.is_empty()))
         })
     }
@@ -264,8 +314,8 @@ impl Live {
     }
 
     fn lay_out(&self, change: impl FnOnce(&mut Index) -> Result<()>) -> Result<()> {
-        self.write(|before, writer| {
-            writer.check(self)?;
+        self.shared.write(|before, Turn { writer, .. }| {
+            writer.check(&self.shared)?;
             let mut next = before.clone();
             change(&mut next)?;
             if let Writer::Directory(directory) = writer {
@@ -283,8 +333,8 @@ impl Live {
     /// # Errors
     /// [`Error::Io`] when a step of the file system fails; the old checkpoint and its log stay.
     pub fn checkpoint(&self) -> Result<()> {
-        self.write(|current, writer| {
-            writer.check(self)?;
+        self.shared.write(|current, Turn { writer, .. }| {
+            writer.check(&self.shared)?;
             let Writer::Directory(directory) = writer else {
                 return Ok((None, ()));
             };
@@ -300,8 +350,8 @@ impl Live {
     /// # Errors
     /// [`Error::Io`] when the device fails.
     pub fn sync(&self) -> Result<()> {
-        self.write(|_, writer| {
-            writer.check(self)?;
+        self.shared.write(|_, Turn { writer, .. }| {
+            writer.check(&self.shared)?;
             if let Writer::Directory(directory) = writer {
                 directory.sync()?;
             }
@@ -314,21 +364,17 @@ impl Live {
     /// A child cannot write through what it has inherited, but as long as it has the copy, the directory stays locked
     /// when its parent ends without closing it. Searches go on. In the process that opened the directory this does nothing.
     pub fn after_fork(&self) {
-        if let Some(lock) = &self.lock {
+        if let Some(lock) = &self.shared.lock {
             lock.leave_inherited();
         }
     }
 
-    fn is_inherited(&self) -> bool {
-        self.lock.as_ref().is_some_and(|lock| lock.is_inherited())
-    }
-
     /// What is known about the directory, once no writer is at work; `None` unless it is open for writing, by this process.
     pub fn status(&self) -> Option<Status> {
-        if self.is_inherited() {
+        if self.shared.is_inherited() {
             return None;
         }
-        let status = self.swap.with_writer(|writer| match writer {
+        let status = self.shared.swap.with_writer(|turn| match &turn.writer {
             Writer::Directory(directory) => Some(directory.status()),
             Writer::Memory | Writer::ReadOnly => None,
         });
@@ -342,35 +388,49 @@ impl Live {
         batch: &Batch<'_>,
         apply: impl FnOnce(&mut Index) -> Result<(R, bool)>,
     ) -> Result<R> {
-        let result = self.write(|before, writer| {
-            writer.check(self)?;
+        let result = self.shared.write(|before, turn| {
+            turn.writer.check(&self.shared)?;
             let mut next = before.clone();
             let (result, changed) = apply(&mut next)?;
             if !changed {
                 return Ok((None, result));
             }
-            if let Writer::Directory(directory) = writer {
+            if let Writer::Directory(directory) = &mut turn.writer {
                 directory.append(batch)?;
             }
+            turn.note(batch);
             Ok((Some(next), result))
         })?;
         // A turn of its own, so that nobody waits for a checkpoint to see the batch. It is acknowledged whatever
         // becomes of the checkpoint.
-        let _ = self.write(|current, writer| {
-            let next = match writer {
+        let after = self.shared.write(|current, turn| {
+            let next = match &mut turn.writer {
                 Writer::Directory(directory) if directory.checkpoint_is_due() => {
                     directory.try_checkpoint(current)
                 }
                 _ => None,
             };
-            Ok((next, ()))
+            let job = turn.job(next.as_ref().unwrap_or(current));
+            Ok((next, (job, turn.is_ahead())))
         });
+        if let Ok((job, is_ahead)) = after {
+            self.start(job);
+            if is_ahead {
+                self.wait();
+            }
+        }
         Ok(result)
+    }
+}
+
+impl Shared {
+    fn is_inherited(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_inherited())
     }
 
     fn write<R>(
         &self,
-        change: impl FnOnce(&Index, &mut Writer) -> Result<(Option<Index>, R)>,
+        change: impl FnOnce(&Index, &mut Turn) -> Result<(Option<Index>, R)>,
     ) -> Result<R> {
         // Before anything is waited for: a writer of the parent has no thread here that would ever end.
         if self.is_inherited() {
@@ -389,12 +449,12 @@ impl Live {
 
 impl Writer {
     /// Fails if nothing can be written, before any work is done.
-    fn check(&self, live: &Live) -> Result<()> {
+    fn check(&self, shared: &Shared) -> Result<()> {
         match self {
             Self::Memory => Ok(()),
             Self::Directory(directory) => directory.check(),
             Self::ReadOnly => Err(Error::ReadOnly {
-                path: live.directory.clone().unwrap_or_default(),
+                path: shared.directory.clone().unwrap_or_default(),
             }),
         }
     }
@@ -403,7 +463,7 @@ impl Writer {
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live")
-            .field("directory", &self.directory)
+            .field("directory", &self.shared.directory)
             .field("points", &self.snapshot().len())
             .finish_non_exhaustive()
     }

@@ -53,6 +53,17 @@ pub(super) struct Batch<'a> {
     pub(super) vectors: &'a [f32],
 }
 
+impl Batch<'_> {
+    /// A copy, to be done again later.
+    pub(super) fn to_change(self) -> Change {
+        Change {
+            kind: self.kind,
+            ids: self.ids.to_vec(),
+            vectors: self.vectors.to_vec(),
+        }
+    }
+}
+
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -192,12 +203,12 @@ impl Change {
         })
     }
 
-    /// Does to `index` what was done before.
+    /// Does to `index` what was done before; what is due afterwards is left to whoever trains it.
     pub(super) fn apply(&self, index: &mut Index) -> Result<()> {
         match self.kind {
-            Kind::Add => index.add(Rows::new(&self.vectors, index.dim())?, &self.ids),
-            Kind::Remove => index.remove(&self.ids).map(|_| ()),
-            Kind::Update => index.update(Rows::new(&self.vectors, index.dim())?, &self.ids),
+            Kind::Add => index.add_only(Rows::new(&self.vectors, index.dim())?, &self.ids),
+            Kind::Remove => index.remove_only(&self.ids).map(|_| ()),
+            Kind::Update => index.update_only(Rows::new(&self.vectors, index.dim())?, &self.ids),
         }
     }
 }
