@@ -83,7 +83,8 @@ paper:
 	paper/run.sh --out $(PAPER_OUT) $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 # Hours: every byte of small files changed, millions of changed files and logs, power cuts at every byte, processes
-# killed a thousand times, 200,000 operations against a model, a minute of sixteen threads.
+# killed a thousand times, 200,000 operations against a model, a minute of sixteen threads, recall targets on every kind
+# of hostile data and on growing indexes.
 soak:
 	PROPTEST_CASES=20000 GARLIC_SOAK=1 GARLIC_FUZZ_ITERATIONS=10000000 GARLIC_FUZZ=10000000 GARLIC_CUTS=10 \
 	GARLIC_KILLS=500 GARLIC_SCHEDULES=20000 GARLIC_OPERATIONS=100000 GARLIC_STRESS_SECONDS=60 \

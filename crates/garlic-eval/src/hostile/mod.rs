@@ -28,6 +28,13 @@ pub struct Kind {
     pub draw: fn(usize, u64) -> (Vec<f32>, usize),
 }
 
+/// Kinds of one name are the same.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 /// Base vectors and queries of one distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {

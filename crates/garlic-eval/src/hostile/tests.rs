@@ -37,11 +37,13 @@ fn queries_are_the_last_rows() {
 
 #[test]
 fn kinds_are_what_their_names_say() {
-    for kind in kinds() {
+    let is_broken = |kind: &&Kind| {
         let claim = claim(kind).unwrap_or_else(|| panic!("nothing is claimed of {}", kind.name));
         let (values, dim) = (kind.draw)(ROWS, 5);
-        assert!(claim(&values, dim), "{}", kind.name);
-    }
+        !claim(&values, dim)
+    };
+    let broken: Vec<&str> = kinds().iter().filter(is_broken).map(|k| k.name).collect();
+    assert!(broken.is_empty(), "{broken:?}");
 }
 
 fn claim(kind: &Kind) -> Option<Claim> {
@@ -64,7 +66,7 @@ fn claim(kind: &Kind) -> Option<Claim> {
         "bulk-and-noise" => |v, d| (0.05..0.15).contains(&share(v, d, |row| length(row) > 5.0)),
         "far-group" => |v, d| (0.002..0.03).contains(&share(v, d, |row| row[0] > 500.0)),
         "log-normal" => |v, _| v.iter().all(|v| *v > 0.0) && largest(v) > 1e4,
-        "log-normal-lengths" => |v, d| length_ratio(v, d) > 1e3,
+        "log-normal-lengths" => |v, d| length_ratio(v, d) > 100.0,
         "student-32" | "student-128" | "student-lengths" => |v, _| largest(v) > 100.0 * middle(v),
         "cauchy" => |v, _| largest(v) > 1e3 && near(middle(v), 1.0),
         "clustered" | "clustered-2d" => |v, d| nearest_of_first(v, d) < 0.9,

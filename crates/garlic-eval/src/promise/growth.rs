@@ -1,27 +1,26 @@
 //! Recall while an index grows, from its first point on, with and without removals.
 
+mod sequence;
+
 use std::time::{Duration, Instant};
 
 use garlic_ann::{Index, Metric, Search};
-use garlic_linalg::{Rows, permutation, random_stream, uniform_below};
+use garlic_linalg::{Rows, random_stream, uniform_below};
 
 use super::matrix::mean_work;
 use super::reference::{Estimate, Reference};
 use super::{all_threads, misses};
 use crate::error::Result;
-use crate::hostile::Kind;
+use crate::hostile::{self, Kind};
+use sequence::Sequence;
 
-/// Queries of a measurement; fewer while there are fewer points.
-const QUERIES: usize = 300;
 /// Neighbours asked for.
 const K: usize = 10;
 /// With removals, every so many chunks some points are removed.
 const REMOVAL_INTERVAL: usize = 4;
 /// Share of the points that a removal takes, but never more than a chunk.
 const REMOVED_SHARE: f64 = 0.05;
-// Random streams.
-const SHUFFLE: u64 = 11;
-const HELD_OUT: u64 = 12;
+/// Random stream of the removals.
 const REMOVALS: u64 = 13;
 
 /// The order in which points arrive.
@@ -31,7 +30,7 @@ pub enum Order {
     Shuffled,
     /// By the first coordinate.
     Sorted,
-    /// At random, while the mean of all coordinates moves by ten standard deviations of the data.
+    /// At random, while the mean of all coordinates moves steadily, by ten median deviations of the values in all.
     Drifting,
 }
 
@@ -50,7 +49,7 @@ impl Order {
 }
 
 /// The life of one index.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Life {
     /// Kind of data.
     pub kind: &'static Kind,
@@ -62,14 +61,14 @@ pub struct Life {
     pub chunk: usize,
     /// Points added in all.
     pub points: usize,
-    /// Whether points are removed in between.
+    /// Whether every fourth chunk comes with the removal of 5 % of the points, at most as many as a chunk.
     pub removes: bool,
     /// Seed of the data and of the index.
     pub seed: u64,
 }
 
 /// What was measured with one target at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Whose life.
     pub life: Life,
@@ -92,72 +91,74 @@ impl Row {
     }
 }
 
-/// Points in the order in which they arrive; queries come from the same places of the sequence.
-struct Sequence {
-    dim: usize,
-    points: Vec<f32>,
-    /// The i-th was drawn beside the i-th point and is never added.
-    held_out: Vec<f32>,
+/// Sizes of the chunks that points are added in.
+pub const CHUNKS: [usize; 5] = [1, 10, 100, 1000, 10_000];
+
+/// Targets measured while an index grows.
+pub const TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
+
+/// A life for every combination, of at most `points` points; in half of them points are removed.
+///
+/// Small chunks end earlier, for they take longest.
+pub fn lives(
+    kinds: &[&'static Kind],
+    metrics: &[Metric],
+    orders: &[Order],
+    chunks: &[usize],
+    points: usize,
+    seed: u64,
+) -> Vec<Life> {
+    let mut lives = Vec::new();
+    for &kind in kinds {
+        for &metric in metrics {
+            for &order in orders {
+                for &chunk in chunks {
+                    lives.push(Life {
+                        kind,
+                        metric,
+                        order,
+                        chunk,
+                        points: points.min(most_points(chunk)),
+                        removes: removes(kind, metric, order, chunk),
+                        seed,
+                    });
+                }
+            }
+        }
+    }
+    lives
 }
 
-impl Sequence {
-    fn new(life: &Life) -> Self {
-        let rows = 2 * life.points;
-        let (values, dim) = (life.kind.draw)(rows, life.seed);
-        let mut order = permutation(rows, life.seed, SHUFFLE);
-        if life.order == Order::Sorted {
-            let first = |row: &u32| values[*row as usize * dim];
-            order.sort_by(|a, b| first(a).total_cmp(&first(b)));
-        }
-        let drift = match life.order {
-            Order::Drifting => 10.0 * deviation(&values),
-            Order::Shuffled | Order::Sorted => 0.0,
-        };
-        let mut halves = [Vec::new(), Vec::new()];
-        for (place, row) in order.into_iter().enumerate() {
-            let moved = (drift * place as f64 / rows as f64) as f32;
-            let vector = &values[row as usize * dim..][..dim];
-            halves[place % 2].extend(vector.iter().map(|v| v + moved));
-        }
-        let [points, held_out] = halves;
-        Self {
-            dim,
-            points,
-            held_out,
-        }
-    }
-
-    fn rows(&self, range: std::ops::Range<usize>) -> Result<Rows<'_>> {
-        let values = &self.points[range.start * self.dim..range.end * self.dim];
-        Ok(Rows::new(values, self.dim)?)
-    }
-
-    /// Queries from the places of the first `added` points.
-    fn queries(&self, added: usize, seed: u64) -> Vec<f32> {
-        let mut places = permutation(added, seed, HELD_OUT + ((added as u64) << 8));
-        places.truncate(QUERIES);
-        let row = |place: u32| &self.held_out[place as usize * self.dim..][..self.dim];
-        places.into_iter().flat_map(row).copied().collect()
-    }
+/// A choice that depends on the life alone, not on which others are measured.
+fn removes(kind: &Kind, metric: Metric, order: Order, chunk: usize) -> bool {
+    let named = hostile::kinds().iter().position(|other| other == kind);
+    let digits = chunk.checked_ilog10().unwrap_or(0);
+    let sum = named.unwrap_or(0) + metric as usize + order as usize + digits as usize;
+    sum % 2 == 1
 }
 
-/// Standard deviation of all values around the mean of their coordinate's first half; a scale, not a statistic.
-fn deviation(values: &[f32]) -> f64 {
-    let n = values.len().max(1) as f64;
-    let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / n;
-    let squares = values.iter().map(|v| (f64::from(*v) - mean).powi(2));
-    (squares.sum::<f64>() / n).sqrt()
+/// Points of the longest life with chunks of this size.
+fn most_points(chunk: usize) -> usize {
+    match chunk {
+        0..10 => 10_000,
+        10..100 => 30_000,
+        _ => usize::MAX,
+    }
 }
 
 /// Lets an index live: adds the points of a sequence in chunks and measures all `targets` whenever the number of
-/// points has doubled, and at the end; `tell` hears of each row when it is measured.
-pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(&Row)) -> Result<Vec<Row>> {
+/// points has doubled, and at the end. `tell` takes each row when it is measured, those before an error as well.
+///
+/// There are no rows where the cosine metric refuses a vector of zeros.
+pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(Row)) -> Result<()> {
     let sequence = Sequence::new(life);
+    if !sequence.is_defined(life.metric) {
+        return Ok(());
+    }
     let mut removals = random_stream(life.seed, REMOVALS);
     let mut living: Vec<u64> = Vec::new();
     let mut index: Option<Index> = None;
     let mut busy = Duration::ZERO;
-    let mut rows = Vec::new();
     let (mut added, mut chunks, mut next) = (0, 0, 1);
     while added < life.points {
         let range = added..life.points.min(added + life.chunk);
@@ -193,11 +194,11 @@ pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(&Row)) -> Resu
                 added,
                 added_per_second: added as f64 / busy.as_secs_f64().max(1e-9),
             };
-            rows.extend(moment.measure(index, targets, tell)?);
+            moment.measure(index, targets, tell)?;
             next = 2 * living.len();
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// The index with its first chunk.
@@ -219,12 +220,7 @@ struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    fn measure(
-        &self,
-        index: &Index,
-        targets: &[f64],
-        tell: &mut dyn FnMut(&Row),
-    ) -> Result<Vec<Row>> {
+    fn measure(&self, index: &Index, targets: &[f64], tell: &mut dyn FnMut(Row)) -> Result<()> {
         let mut is_living = vec![false; self.added];
         self.living
             .iter()
@@ -235,21 +231,18 @@ impl Moment<'_> {
         let metric = self.life.metric;
         let living = |row: usize| is_living[row];
         let reference = Reference::new(metric, points, living, queries, K, all_threads());
-        let mut rows = Vec::new();
         for &target in targets {
             let search = Search::new(K).recall(target).threads(all_threads());
             let answers = index.search_batch(queries, &search)?;
-            let row = Row {
+            tell(Row {
                 life: *self.life,
                 points: self.living.len(),
                 target,
                 realised: Estimate::of(&reference.recalls(&answers, K)),
                 work: mean_work(&answers, self.sequence.dim),
                 added_per_second: self.added_per_second,
-            };
-            tell(&row);
-            rows.push(row);
+            });
         }
-        Ok(rows)
+        Ok(())
     }
 }

@@ -37,6 +37,18 @@ impl Default for Plan {
     }
 }
 
+impl Plan {
+    /// Small data, for minutes instead of an hour.
+    pub fn short() -> Self {
+        Self {
+            points: 6000,
+            queries: 150,
+            targets: vec![0.9, 0.95, 0.99],
+            ..Self::default()
+        }
+    }
+}
+
 /// What one search setting measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -80,14 +92,14 @@ pub fn is_defined(metric: Metric, sample: &Sample) -> bool {
 }
 
 /// Builds one index over a sample of `kind` and measures every number of neighbours with every target; `tell`
-/// hears of each row when it is measured.
+/// takes each row when it is measured.
 pub fn measure(
     kind: &Kind,
     sample: &Sample,
     metric: Metric,
     plan: &Plan,
-    tell: &mut dyn FnMut(&Row),
-) -> Result<Vec<Row>> {
+    tell: &mut dyn FnMut(Row),
+) -> Result<()> {
     let base = Rows::new(&sample.base, sample.dim)?;
     let queries = Rows::new(&sample.queries, sample.dim)?;
     let start = Instant::now();
@@ -98,14 +110,13 @@ pub fn measure(
     let build_seconds = start.elapsed().as_secs_f64();
     let most = plan.ks.iter().copied().max().unwrap_or(1);
     let reference = Reference::new(metric, base, |_| true, queries, most, all_threads());
-    let mut rows = Vec::new();
     for &k in &plan.ks {
         for &target in &plan.targets {
             let search = Search::new(k).recall(target).threads(all_threads());
             let start = Instant::now();
             let answers = index.search_batch(queries, &search)?;
             let search_seconds = start.elapsed().as_secs_f64();
-            let row = Row {
+            tell(Row {
                 kind: kind.name,
                 metric,
                 points: base.len(),
@@ -116,12 +127,10 @@ pub fn measure(
                 read_everything: read_everything(&answers, base.len()),
                 build_seconds,
                 search_seconds,
-            };
-            tell(&row);
-            rows.push(row);
+            });
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Mean work of an answer in distances of dimension `dim`.

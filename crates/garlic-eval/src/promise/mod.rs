@@ -11,6 +11,46 @@ pub mod table;
 
 pub use reference::{Estimate, Reference};
 
+/// Kinds for a short look at the matrix: one or two for each way in which data can be hostile.
+pub const SHORT_KINDS: [&str; 16] = [
+    "gaussian-8",
+    "clustered-power-law",
+    "outliers-1e4",
+    "outlier-1e9",
+    "two-gaussians",
+    "log-normal-lengths",
+    "student-32",
+    "zipf-counts",
+    "offset",
+    "anisotropic",
+    "cluster-scales",
+    "half-duplicates",
+    "lattice",
+    "line",
+    "curved",
+    "bulk-and-noise",
+];
+
+/// Kinds of indexes that grow.
+pub const GROWTH_KINDS: [&str; 8] = [
+    "clustered-power-law",
+    "student-32",
+    "bytes",
+    "gaussian-64",
+    "curved",
+    "half-duplicates",
+    "cluster-scales",
+    "embeddings",
+];
+
+/// Kinds of indexes that grow, for a short look.
+pub const SHORT_GROWTH_KINDS: [&str; 4] = [
+    "clustered-power-law",
+    "student-32",
+    "gaussian-8",
+    "half-duplicates",
+];
+
 /// How far below its target a measured recall may lie beside the error of the measurement.
 pub const ALLOWANCE: f64 = 0.01;
 

@@ -167,3 +167,74 @@ fn sum(a: &[f32], b: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
     }
     rest + sums.iter().sum::<f64>()
 }
+
+#[cfg(test)]
+mod tests {
+    use garlic_ann::Hit;
+
+    use super::*;
+
+    fn answer(ids: &[u64]) -> Answer {
+        let hits = ids.iter().map(|id| Hit {
+            id: *id,
+            distance: 0.0,
+        });
+        Answer {
+            hits: hits.collect(),
+            ..Answer::default()
+        }
+    }
+
+    /// Recall at `k` of one answer to the query (1, 0).
+    fn recall(metric: Metric, points: &[f32], dead: &[usize], ids: &[u64], k: usize) -> f64 {
+        let (points, query) = (Rows::new(points, 2).unwrap(), [1.0, 0.0]);
+        let queries = Rows::new(&query, 2).unwrap();
+        let living = |row: usize| !dead.contains(&row);
+        let reference = Reference::new(metric, points, living, queries, k, 2);
+        reference.recalls(&[answer(ids)], k)[0]
+    }
+
+    #[test]
+    fn recall_is_the_share_of_points_that_are_near_enough() {
+        let points = [1.0, 0.0, 1.0, 1.0, 1.0, -1.0, 1.0, 2.0, 9.0, 9.0];
+        let at = |ids: &[u64], k| recall(Metric::Euclidean, &points, &[], ids, k);
+        assert_eq!(at(&[0, 1], 2), 1.0);
+        assert_eq!(at(&[0, 2], 2), 1.0, "a tie is as good");
+        assert_eq!(at(&[0, 3], 2), 0.5);
+        assert_eq!(at(&[0], 2), 0.5, "too few");
+        assert_eq!(at(&[0, 0], 2), 0.5, "one point twice");
+        assert_eq!(at(&[0, 77], 2), 0.5, "no point at all");
+        assert_eq!(at(&[0, 1, 2, 3, 4], 10), 1.0, "there are no more");
+    }
+
+    #[test]
+    fn removed_points_are_neither_wanted_nor_found() {
+        let points = [1.0, 0.0, 1.0, 1.0, 1.0, 2.0];
+        let at = |ids: &[u64]| recall(Metric::Euclidean, &points, &[0], ids, 1);
+        assert_eq!(at(&[1]), 1.0);
+        assert_eq!(at(&[0]), 0.0);
+    }
+
+    #[test]
+    fn every_metric_has_its_own_nearest() {
+        let points = [1.0, 0.1, 50.0, 20.0, 7.0, 0.0];
+        let at = |metric, id| recall(metric, &points, &[], &[id], 1);
+        assert_eq!(at(Metric::Euclidean, 0), 1.0);
+        assert_eq!(at(Metric::InnerProduct, 1), 1.0);
+        assert_eq!(at(Metric::Cosine, 2), 1.0);
+        assert_eq!(at(Metric::Cosine, 0), 0.0);
+        let negative = [-1.0, 0.0, -2.0, 0.0];
+        assert_eq!(recall(Metric::InnerProduct, &negative, &[], &[0], 1), 1.0);
+        assert_eq!(recall(Metric::InnerProduct, &negative, &[], &[1], 1), 0.0);
+    }
+
+    #[test]
+    fn estimates_carry_the_error_of_the_mean() {
+        let same = Estimate::of(&[0.9; 10]);
+        assert!((same.mean - 0.9).abs() < 1e-12 && same.standard_error < 1e-12);
+        let mixed = Estimate::of(&[0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(mixed.mean, 0.5);
+        assert!((mixed.standard_error - (1.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Estimate::of(&[0.5]).standard_error, 0.0);
+    }
+}
