@@ -4,7 +4,7 @@ mod sequence;
 
 use std::time::{Duration, Instant};
 
-use garlic_ann::{Index, Metric, Search};
+use garlic_ann::{Config, Index, Metric, Search};
 use garlic_linalg::{Rows, random_stream, uniform_below};
 
 use super::matrix::mean_work;
@@ -157,7 +157,7 @@ pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(Row)) -> Resul
     }
     let mut removals = random_stream(life.seed, REMOVALS);
     let mut living: Vec<u64> = Vec::new();
-    let mut index: Option<Index> = None;
+    let mut index = start(life, sequence.dim)?;
     let mut busy = Duration::ZERO;
     let (mut added, mut chunks, mut next) = (0, 0, 1);
     while added < life.points {
@@ -175,13 +175,7 @@ pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(Row)) -> Resul
         }
         living.extend(&ids);
         let begin = Instant::now();
-        let index = match &mut index {
-            None => index.insert(start(life, vectors)?),
-            Some(index) => {
-                index.add(vectors, &ids)?;
-                index
-            }
-        };
+        index.add(vectors, &ids)?;
         if !gone.is_empty() {
             index.remove(&gone)?;
         }
@@ -194,20 +188,21 @@ pub fn measure(life: &Life, targets: &[f64], tell: &mut dyn FnMut(Row)) -> Resul
                 added,
                 added_per_second: added as f64 / busy.as_secs_f64().max(1e-9),
             };
-            moment.measure(index, targets, tell)?;
+            moment.measure(&index, targets, tell)?;
             next = 2 * living.len();
         }
     }
     Ok(())
 }
 
-/// The index with its first chunk.
-///
-/// Built from that chunk; to be replaced by an empty index that the chunk is added to as soon as the library has
-/// one.
-fn start(life: &Life, first: Rows<'_>) -> Result<Index> {
-    let builder = Index::builder().metric(life.metric).seed(life.seed);
-    Ok(builder.build(first)?)
+/// The index before anything is added.
+fn start(life: &Life, dim: usize) -> Result<Index> {
+    let config = Config {
+        metric: life.metric,
+        seed: life.seed,
+        ..Config::default()
+    };
+    Ok(Index::empty(dim, config)?)
 }
 
 /// The state of a life that is measured.
