@@ -253,3 +253,86 @@ fn changes_are_refused() {
         assert!(matches!(error, Err(Error::Config { key, .. }) if key == "spill"));
     }
 }
+
+/// The distance as a metric reports it, in double precision.
+fn reference(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
+    let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+        let pairs = a.iter().zip(b);
+        pairs.map(|(x, y)| term(f64::from(*x), f64::from(*y))).sum()
+    };
+    let product = sum(&|x, y| x * y);
+    let (la, lb) = (sum(&|x, _| x * x).sqrt(), sum(&|_, y| y * y).sqrt());
+    match metric {
+        Metric::Euclidean => sum(&|x, y| (x - y) * (x - y)).sqrt(),
+        Metric::Cosine => 0.5 * sum(&|x, y| (x / la - y / lb).powi(2)),
+        Metric::InnerProduct => -product,
+    }
+}
+
+#[test]
+fn exact_and_range_search_find_every_point_once_in_every_metric() {
+    let seeds = [1u64, 2, 3];
+    for (metric, seed) in Metric::ALL.into_iter().flat_map(|m| seeds.map(|s| (m, s))) {
+        let n = [40, 400, 1500][seed as usize - 1];
+        let mut values: Vec<f32> = data(n, seed).iter().map(|v| v - 120.3).collect();
+        if seed == 3 {
+            // One vector far longer than the others costs squared distances their digits: all are then read.
+            values[..DIM].iter_mut().for_each(|v| *v *= 1e6);
+        }
+        let spill = [1e6, 1.1, 1e6][seed as usize - 1];
+        let index = build(
+            &values,
+            Config {
+                metric,
+                cells: 8,
+                ..config(spill)
+            },
+        );
+        let rows = Rows::new(&values, DIM).unwrap();
+        for asked in data(12, seed + 50).chunks(DIM) {
+            let query: Vec<f32> = asked.iter().map(|v| v - 119.7).collect();
+            let mut all: Vec<(f64, u64)> = rows
+                .iter()
+                .map(|row| reference(metric, row, &query))
+                .zip(0..)
+                .collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let near = |found: f32, wanted: f64| {
+                (f64::from(found) - wanted).abs() <= 1e-5 * wanted.abs() + 1e-9
+            };
+            let once = |answer: &garlic_ann::Answer| {
+                let mut ids: Vec<u64> = answer.hits.iter().map(|hit| hit.id).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                ids.len() == answer.hits.len()
+            };
+            for k in [1, 10, 60, n, n + 4] {
+                let answer = index.search(&query, &Search::new(k).exact(true)).unwrap();
+                assert_eq!(answer.hits.len(), k.min(n), "{metric}, seed {seed}");
+                assert!(once(&answer), "{metric}, seed {seed}, k {k}");
+                for (hit, (wanted, _)) in answer.hits.iter().zip(&all) {
+                    let own = reference(metric, rows.row(hit.id as usize), &query);
+                    assert!(
+                        near(hit.distance, *wanted) && near(hit.distance, own),
+                        "{metric}, seed {seed}, k {k}"
+                    );
+                }
+            }
+            for rank in [0, n / 10, n - 1] {
+                // Between two distances, so that rounding does not decide.
+                let next = all
+                    .get(rank + 1)
+                    .map_or(all[rank].0.abs() * 1.1 + all[rank].0, |a| a.0);
+                let radius = (0.5 * (all[rank].0 + next)) as f32;
+                if (next - all[rank].0) < 1e-4 * next.abs() {
+                    continue;
+                }
+                let answer = index.range(&query, &Range::new(radius)).unwrap();
+                assert!(
+                    once(&answer) && answer.hits.len() == rank + 1,
+                    "{metric}, seed {seed}, rank {rank}"
+                );
+            }
+        }
+    }
+}

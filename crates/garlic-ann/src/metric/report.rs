@@ -62,7 +62,7 @@ impl Index {
         allowed: Option<&Allowed>,
     ) -> Vec<Hit> {
         let mut best = Best::default();
-        best.start(wanted);
+        best.start_for(wanted, self.spills());
         let mut stored = Vec::new();
         let mut offer = |position: u32, id: u64| {
             self.read_at(position, &mut stored);
