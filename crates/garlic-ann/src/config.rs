@@ -363,6 +363,40 @@ impl Config {
         self.rotate && self.covariance != Covariance::Diagonal
     }
 
+    /// Fails where matrices of the published method for vectors of this dimension are more than memory can hold.
+    pub(crate) fn check_fits(&self, dim: usize) -> Result<()> {
+        const GIB: f64 = (1u64 << 30) as f64;
+        /// More than any training with square factors has a use for.
+        const MOST_GIB: f64 = 64.0;
+        let square = (dim as f64) * (dim as f64);
+        // The covariance, its eigenvectors twice, and what is kept of them; then the factors, with two moments and
+        // the gradient of each value.
+        let rotation = if self.rotates() { 28.0 * square } else { 0.0 };
+        let factors = match self.covariance {
+            Covariance::Full => 16.0 * 0.5 * square * self.initial_cells as f64,
+            Covariance::Diagonal | Covariance::Isotropic => 0.0,
+        };
+        let needed = rotation + factors;
+        // Most systems say at once what they could never give.
+        let refused = || Vec::<u8>::new().try_reserve_exact(needed as usize).is_err();
+        if needed <= MOST_GIB * GIB && (needed < GIB || !refused()) {
+            return Ok(());
+        }
+        let way_out = match self.covariance {
+            Covariance::Full => {
+                "use preset default, reduce the dimension of the data, or set covariance = diagonal"
+            }
+            Covariance::Diagonal | Covariance::Isotropic => "set rotate = false",
+        };
+        Err(Error::Config {
+            key: "covariance".into(),
+            message: format!(
+                "vectors of dimension {dim} would take {:.1} GiB of square matrices; {way_out}",
+                needed / GIB
+            ),
+        })
+    }
+
     /// Checks every value; the first one out of range is the error.
     pub fn validate(&self) -> Result<()> {
         fn check(ok: bool, key: &str, message: &str) -> Result<()> {

@@ -3,12 +3,14 @@
 //! With global normalisation the change is a similarity: neighbours stay neighbours. Exact distances are
 //! always taken in the original space.
 
-use garlic_linalg::{Matrix, Rows, Trans, gemm, pca, permutation};
+use garlic_linalg::{
+    Leading, Matrix, Rows, Trans, Wanted, gemm, leading_components, pca, permutation,
+};
 use rayon::prelude::*;
 
 use crate::cancel::Cancel;
 use crate::config::Normalize;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::robust;
 
 /// Rows that the principal axes are fitted to; more change nothing that matters.
@@ -18,9 +20,13 @@ const TRUNCATION_SAMPLE: usize = 25_000;
 /// Axes that cost little beside the rest of a query, and the share of the variance that they may keep.
 const CHEAP: usize = 96;
 const CHEAP_KEEP: f64 = 0.95;
+/// Coordinates up to which all axes are computed before the leading ones are chosen; of more, that takes too long.
+const ALL_AXES: usize = 800;
+/// Values of the axes at most: a gigabyte, and a few times that while they are fitted.
+const MOST_AXIS_VALUES: usize = 1 << 28;
 /// Stream of the random choice of those rows.
 const ROTATION_STREAM: u64 = 0x0707;
-/// Rows transformed by one task.
+/// Rows transformed by one task, fewer of those with more than a thousand coordinates.
 const CHUNK: usize = 512;
 
 /// An affine change of coordinates: subtract, scale, rotate.
@@ -97,21 +103,23 @@ impl Space {
         let sample = sample.as_ref().map_or(rows, Matrix::as_rows);
         // A few rows far away would own the axes.
         let pulled = robust::winsorised(sample);
-        let sample = pulled.as_ref().map_or(sample, Matrix::as_rows);
-        let fitted = pca(sample);
-        cancel.check()?;
+        let sampled = pulled.as_ref().map_or(sample, Matrix::as_rows);
         let dim = rows.dim();
-        let total: f64 = fitted.values.iter().map(|v| f64::from(*v)).sum();
+        let Leading {
+            pca: mut fitted,
+            total,
+        } = axes(sampled, keep, most, seed, cancel)?;
         let needed = |share: f64| {
             let mut kept = 0.0;
             let enough = fitted.values.iter().position(|v| {
                 kept += f64::from(*v);
                 kept >= share * total
             });
-            enough.map_or(dim, |last| last + 1)
+            enough.map_or(fitted.values.len().max(1), |last| last + 1)
         };
         let needed = needed(keep).max(needed(CHEAP_KEEP).min(CHEAP));
         let count = needed.min(most).next_multiple_of(16).min(dim);
+        fitted.complete(count);
         let mut rotation = fitted.basis.into_vec();
         rotation.truncate(count * dim);
         Ok(Self {
@@ -154,10 +162,11 @@ impl Space {
     /// Maps all rows, in parallel.
     pub(crate) fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
         let (dim, wide) = (self.dim(), self.out_dim());
+        let chunk = (CHUNK * 1024 / dim).clamp(32, CHUNK);
         let mut out = Matrix::zeros(rows.len(), wide);
         out.as_mut_slice()
-            .par_chunks_mut(CHUNK * wide)
-            .zip(rows.data().par_chunks(CHUNK * dim))
+            .par_chunks_mut(chunk * wide)
+            .zip(rows.data().par_chunks(chunk * dim))
             .try_for_each(|(out, rows)| -> Result<()> {
                 cancel.check()?;
                 let Some(rotation) = &self.rotation else {
@@ -193,6 +202,36 @@ impl Space {
             }
         }
     }
+}
+
+/// The leading principal axes of `rows`, as many as keep the share `keep` of their variance or [`CHEAP`], but at most
+/// `most`; more are no harm.
+fn axes(rows: Rows<'_>, keep: f64, most: usize, seed: u64, cancel: &Cancel) -> Result<Leading> {
+    let dim = rows.dim();
+    if dim <= ALL_AXES {
+        let pca = pca(rows);
+        cancel.check()?;
+        let total = pca.values.iter().map(|v| f64::from(*v)).sum();
+        return Ok(Leading { pca, total });
+    }
+    let most = most.min(dim).next_multiple_of(16).min(dim);
+    let found = most.min(rows.len());
+    if found.saturating_mul(dim) > MOST_AXIS_VALUES {
+        let affordable = MOST_AXIS_VALUES / dim;
+        return Err(Error::Config {
+            key: "max_dim".into(),
+            message: format!(
+                "{found} axes of vectors with {dim} coordinates do not fit in memory; use at most {affordable}"
+            ),
+        });
+    }
+    let stop = || cancel.check().is_err();
+    let wanted = Wanted {
+        least: CHEAP,
+        most,
+        share: keep,
+    };
+    leading_components(rows, wanted, seed ^ ROTATION_STREAM, &stop).ok_or(Error::Cancelled)
 }
 
 /// Squared distance from a space of a point whose squared distance from the origin is `whole`, and whose coordinates in

@@ -21,6 +21,7 @@
 mod components;
 mod decompose;
 mod gemm;
+mod leading;
 mod lloyd;
 mod matrix;
 mod nearest;
@@ -37,6 +38,7 @@ mod tests;
 pub use components::top_components;
 pub use decompose::{Eigen, NotPositiveDefinite, cholesky, symmetric_eigen};
 pub use gemm::{Trans, gemm};
+pub use leading::{Leading, Wanted, leading_components};
 pub use lloyd::{Clustering, lloyd};
 pub use matrix::{Matrix, Rows, ShapeError};
 pub use nearest::nearest_centres;

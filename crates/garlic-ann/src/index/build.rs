@@ -232,6 +232,7 @@ impl<'a> Builder<'a> {
         let cancel = &self.cancel;
         let mut seconds = Seconds::default();
         let start = Instant::now();
+        config.check_fits(vectors.dim())?;
         let space = Space::fit(
             vectors,
             config.normalize,

@@ -2,6 +2,7 @@
 
 mod clustering;
 mod decompositions;
+mod leading;
 mod matrices;
 mod products;
 mod threads;

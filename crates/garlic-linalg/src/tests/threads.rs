@@ -2,8 +2,8 @@
 
 use crate::reference::{blobs, random};
 use crate::{
-    Rows, covariance, farthest_points, kmeans_plus_plus, lloyd, nearest_centres, pca, random_rows,
-    top_components,
+    Rows, Wanted, covariance, farthest_points, kmeans_plus_plus, leading_components, lloyd,
+    nearest_centres, pca, random_rows, top_components,
 };
 
 /// Every bulk result for one data set, as bits.
@@ -14,7 +14,14 @@ fn everything(rows: Rows<'_>) -> Vec<u64> {
     let (mean, cov) = covariance(rows);
     bits.extend(double(&mean));
     bits.extend(double(&cov));
-    for found in [pca(rows), top_components(rows, 5, 3)] {
+    let wanted = Wanted {
+        least: 3,
+        most: 40,
+        share: 0.9,
+    };
+    let leading = leading_components(rows, wanted, 3, &|| false).unwrap();
+    bits.push(leading.total.to_bits());
+    for found in [pca(rows), top_components(rows, 5, 3), leading.pca] {
         bits.extend(single(found.basis.as_slice()));
         bits.extend(single(&found.values));
         bits.extend(single(&found.mean));
