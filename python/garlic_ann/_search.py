@@ -149,7 +149,8 @@ class Searchable:
         probes, bins, rerank
             Cells to visit, share of their bins to scan, exact distances to compute; they override ``recall``.
         exact
-            All true neighbours, certainly.
+            All true neighbours, certainly. With the metric cosine it raises ``ValueError`` where neighbours are closer
+            together than unit vectors of 32 bits can tell; subtract the mean from data and queries then.
         return_work
             Also give a dictionary of all the work that was done, as the third result.
 

@@ -75,6 +75,30 @@ pub enum Error {
         /// The largest magnitude that is accepted.
         limit: f32,
     },
+    /// Values so small that squared distances vanish.
+    #[error(
+        "the largest value of all vectors is {largest:e}: squared distances would vanish in 32 bits; scale the data so \
+         that the largest value is {limit:e} or more"
+    )]
+    TooSmall {
+        /// The largest magnitude of a value.
+        largest: f32,
+        /// What it has to be.
+        limit: f32,
+    },
+    /// Neighbours in an exact search with the metric cosine that vectors of unit length, as they are stored, cannot tell
+    /// from others.
+    #[error(
+        "query {row}: near the cosine distance {distance:e} vectors are closer together than unit vectors of 32 bits can \
+         tell, so that an exact answer cannot be proved; subtract the mean from data and queries, use the metric \
+         euclidean, or search without exact"
+    )]
+    TooClose {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// The distance at which neighbours and others meet.
+        distance: f32,
+    },
     /// A vector without direction, in a data set for the cosine metric.
     #[error(
         "vector {row} is zero and has no direction: the metric cosine cannot take it; remove it"

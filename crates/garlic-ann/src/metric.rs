@@ -10,6 +10,7 @@
 //!   The reported distance, minus the inner product, is computed from vector and query, for the squared distance
 //!   has lost digits to M².
 
+mod close;
 mod distance;
 mod report;
 

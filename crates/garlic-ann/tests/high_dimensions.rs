@@ -119,6 +119,7 @@ fn the_published_method_refuses_what_would_not_fit() {
 /// Prints how long builds take: `cargo test -p garlic-ann --test high_dimensions -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes; for measurements"]
+#[expect(clippy::print_stdout, reason = "figures are what it is for")]
 fn seconds_of_builds() {
     let sizes = std::env::var("SIZES").unwrap_or("100x1024,100x2048,100x4096".into());
     for size in sizes.split(',') {

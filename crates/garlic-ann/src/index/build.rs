@@ -26,6 +26,9 @@ use crate::train::{self, Cpu, History, streams};
 /// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
 pub(crate) const LARGEST_VALUE: f32 = 1e15;
 
+/// Where all values are smaller, squared distances lose their digits in 32 bits.
+const SMALLEST_VALUE: f32 = 1e-18;
+
 /// Told how far a build is.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
 
@@ -215,6 +218,7 @@ impl<'a> Builder<'a> {
     fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         self.tell(Stage::Prepare, 0, 1, None);
         check_finite(vectors)?;
+        check_scale(vectors, self.config.metric)?;
         let embedding = Embedding::fit(self.config.metric, vectors);
         let embedded = embedding.vectors(vectors)?;
         match self.config.model {
@@ -487,6 +491,23 @@ pub(crate) fn check_vectors(vectors: Rows<'_>) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Fails for vectors whose squared distances, in 32 bits, would be nothing but zeros. Cosines do not depend on lengths.
+fn check_scale(vectors: Rows<'_>, metric: Metric) -> Result<()> {
+    use rayon::prelude::*;
+    if metric == Metric::Cosine {
+        return Ok(());
+    }
+    let magnitudes = vectors.data().par_iter().map(|v| v.abs());
+    let largest = magnitudes.reduce(|| 0.0, f32::max);
+    match largest > 0.0 && largest < SMALLEST_VALUE {
+        true => Err(Error::TooSmall {
+            largest,
+            limit: SMALLEST_VALUE,
+        }),
+        false => Ok(()),
+    }
 }
 
 pub(crate) fn check_finite(vectors: Rows<'_>) -> Result<()> {

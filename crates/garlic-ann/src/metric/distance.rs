@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::close::SMALL;
 use super::scale_to;
 use crate::error::{Error, Result};
 
@@ -70,6 +71,16 @@ pub(super) fn inner_product(a: &[f32], b: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// The Euclidean distance; in double precision where squares of 32 bits lose digits.
+fn euclidean(a: &[f32], b: &[f32]) -> f32 {
+    let distance = garlic_simd::l2_squared(a, b).sqrt();
+    if f64::from(distance) >= SMALL {
+        return distance;
+    }
+    let differences = a.iter().zip(b).map(|(x, y)| f64::from(*x) - f64::from(*y));
+    differences.map(|d| d * d).sum::<f64>().sqrt() as f32
+}
+
 /// The squared length.
 pub(super) fn squares(vector: &[f32]) -> f64 {
     inner_product(vector, vector)
@@ -115,7 +126,7 @@ impl Metric {
     pub fn distance_scaled(self, vector: &[f32], query: &[f32]) -> f32 {
         assert_eq!(vector.len(), query.len(), "dimensions differ");
         match self {
-            Self::Euclidean => garlic_simd::l2_squared(query, vector).sqrt(),
+            Self::Euclidean => euclidean(query, vector),
             Self::Cosine => 0.5 * garlic_simd::l2_squared(query, vector),
             Self::InnerProduct => (0.0 - inner_product(query, vector)) as f32,
         }

@@ -46,6 +46,11 @@ impl Search {
     }
 
     /// All true neighbours, certainly: whatever is not looked at is proved to lie farther away.
+    ///
+    /// Distances of nearly equal neighbours are told apart as far as 32-bit numbers do. With the metric cosine, vectors
+    /// are stored with unit length, and where those at the k-th distance are so close together that their rounding
+    /// decides (cosine distances below 1e-6 or so) the search ends with [`Error::TooClose`]. Vectors of the same
+    /// direction are ties.
     pub fn exact(mut self, exact: bool) -> Self {
         self.exact = exact;
         self

@@ -86,7 +86,7 @@ impl Index {
         let allowed = range.filter.as_ref().map(|f| f.translate(self));
         let allowed = allowed.transpose()?;
         let mut searcher = self.searcher();
-        Ok(self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch))
+        self.run_range(query, 0, range, allowed.as_deref(), &mut searcher.scratch)
     }
 
     /// All points within a radius of every query, in order, on [`Range::threads`] threads.
@@ -101,32 +101,52 @@ impl Index {
         let threads = range.threads.unwrap_or(1);
         if threads == 1 {
             let mut searcher = self.searcher();
-            let answers = queries.iter().map(|query| {
-                self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch)
+            let answers = queries.iter().enumerate().map(|(row, query)| {
+                let scratch = &mut searcher.scratch;
+                self.run_range(query, row, range, allowed.as_deref(), scratch)
             });
-            return Ok(answers.collect());
+            return answers.collect();
         }
         let rows: Vec<&[f32]> = queries.iter().collect();
-        Ok(thread_pool(threads)?.install(|| {
-            let answers = rows.par_iter().map_init(
+        let answers: Vec<Result<Answer>> = thread_pool(threads)?.install(|| {
+            let answers = rows.par_iter().enumerate().map_init(
                 || self.searcher(),
-                |searcher, query| {
-                    self.run_range(query, range, allowed.as_deref(), &mut searcher.scratch)
+                |searcher, (row, query)| {
+                    let scratch = &mut searcher.scratch;
+                    self.run_range(query, row, range, allowed.as_deref(), scratch)
                 },
             );
             answers.collect()
-        }))
+        });
+        // The first error by the order of queries, whatever the threads did first.
+        answers.into_iter().collect()
     }
 
+    /// One query that has been checked; `row` is what an error calls it.
     fn run_range(
         &self,
         query: &[f32],
+        row: usize,
         range: &Range,
         allowed: Option<&Allowed>,
         scratch: &mut Scratch,
-    ) -> Answer {
+    ) -> Result<Answer> {
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
+        if range.recall.is_none() && range.radius >= 0.0 && self.is_close(range.radius) {
+            let settled = self.range_in_double(query, inside, range.radius, allowed);
+            scratch.embedded = buffer;
+            let work = Work {
+                candidates: self.len() as u64,
+                exact_madds: (self.len() * self.dim()) as u64,
+                ..Work::default()
+            };
+            return Ok(Answer {
+                hits: settled.proved(row)?,
+                work,
+                exact: true,
+            });
+        }
         // What is reported decides: within this are all that it could let in.
         let squared = self.embedding.limit(query, range.radius);
         let mut work = Work::default();
@@ -158,7 +178,7 @@ impl Index {
             // Two positions of one point are next to each other now.
             hits.dedup_by_key(|hit| hit.id);
         }
-        Answer { hits, work, exact }
+        Ok(Answer { hits, work, exact })
     }
 
     /// All vectors in order, for an index built by the published method.

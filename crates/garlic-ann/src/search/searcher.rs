@@ -79,7 +79,7 @@ impl Searcher<'_> {
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
         let planned = search.plan(self.index)?;
         self.index.check_query(query, 0)?;
-        Ok(self.index.run(query, &planned, &mut self.scratch))
+        self.index.run(query, 0, &planned, &mut self.scratch)
     }
 }
 
@@ -113,36 +113,40 @@ impl Index {
         let mut answers = vec![Answer::default(); queries.len()];
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
-            self.run_many(queries, &planned, &mut searcher.scratch, answers);
+            self.run_many(queries, start, &planned, &mut searcher.scratch, answers)
         };
         if threads == 1 {
             let mut searcher = self.searcher();
             for (i, answers) in answers.chunks_mut(GROUP).enumerate() {
-                group(i * GROUP, answers, &mut searcher);
+                group(i * GROUP, answers, &mut searcher)?;
             }
             return Ok(answers);
         }
         // Small enough that the threads end together, large enough to share the work within a group.
         let size = queries.len().div_ceil(4 * threads).clamp(1, GROUP);
         let pool = thread_pool(threads)?;
-        pool.install(|| {
+        let done: Vec<Result<()>> = pool.install(|| {
             let groups = answers.par_chunks_mut(size).enumerate();
-            groups.for_each_init(
+            let done = groups.map_init(
                 || self.searcher(),
                 |searcher, (i, answers)| group(i * size, answers, searcher),
             );
+            done.collect()
         });
+        // The first error by the order of queries, whatever the threads did first.
+        done.into_iter().collect::<Result<()>>()?;
         Ok(answers)
     }
 
-    /// Queries that have been checked, into the places of their answers.
+    /// Queries that have been checked, into the places of their answers; errors call the first one `first`.
     fn run_many(
         &self,
         queries: Rows<'_>,
+        first: usize,
         planned: &Planned,
         scratch: &mut Scratch,
         answers: &mut [Answer],
-    ) {
+    ) -> Result<()> {
         let Planned { plan, allowed } = planned;
         match self.view() {
             // With a filter every query may visit another number of cells.
@@ -153,11 +157,12 @@ impl Index {
                 view.search_many(queries, plan, tempered, best, answers);
             }
             _ => {
-                for (query, answer) in queries.iter().zip(answers) {
-                    *answer = self.run(query, planned, scratch);
+                for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
+                    *answer = self.run(query, row, planned, scratch)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// The `count` best cells of a query, best first: those that a search with [`Search::probes`] and
@@ -231,14 +236,20 @@ impl Index {
         })
     }
 
-    /// One query that has been checked.
-    fn run(&self, query: &[f32], planned: &Planned, scratch: &mut Scratch) -> Answer {
+    /// One query that has been checked; `row` is what an error calls it.
+    fn run(
+        &self,
+        query: &[f32],
+        row: usize,
+        planned: &Planned,
+        scratch: &mut Scratch,
+    ) -> Result<Answer> {
         let Planned { plan, allowed } = planned;
         let allowed = allowed.as_deref();
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
         let Scratch { tempered, best, .. } = &mut *scratch;
-        let exact = plan.exact || plan.all;
+        let mut exact = plan.exact || plan.all;
         let mut work = match &self.body {
             Body::Published(_) if plan.exact => read_all(self, inside, plan.k, allowed, best),
             Body::Published(body) => self.run_published(body, inside, plan, allowed, scratch),
@@ -253,14 +264,32 @@ impl Index {
                 }
             }
         };
-        scratch.embedded = buffer;
-        let mut hits = self.report(query, &scratch.best, plan.wanted);
-        if exact && !self.settles(query, &hits, scratch.best.worst()) {
-            hits = self.report_all(query, plan.wanted, allowed);
+        let places = self.report_places(query, &scratch.best, plan.wanted);
+        let in_double = exact && self.takes_double(inside, &places);
+        let unsettled = exact && !self.settles(query, &places, scratch.best.worst());
+        if in_double || unsettled {
             work.candidates += self.len() as u64;
             work.exact_madds += (self.len() * self.dim()) as u64;
         }
-        Answer { hits, work, exact }
+        let hits = if in_double {
+            let settled = self.nearest_in_double(query, inside, plan.wanted, allowed);
+            // Who has not asked for a proof gets the answer without.
+            exact = plan.exact || settled.unproved.is_none();
+            match plan.exact {
+                true => settled.proved(row),
+                false => Ok(settled.hits),
+            }
+        } else if unsettled {
+            Ok(self.report_all(query, plan.wanted, allowed))
+        } else {
+            Ok(places.into_iter().map(|(hit, _)| hit).collect())
+        };
+        scratch.embedded = buffer;
+        Ok(Answer {
+            hits: hits?,
+            work,
+            exact,
+        })
     }
 
     fn run_published(
