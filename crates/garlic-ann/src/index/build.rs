@@ -166,7 +166,8 @@ impl<'a> Builder<'a> {
     /// Builds an index from vectors that are embedded already, in rayon's current pool.
     pub(super) fn build_embedded(&self, vectors: Rows<'_>, embedding: Embedding) -> Result<Index> {
         check_vectors(vectors)?;
-        self.run_tempered(vectors, embedding).map(|(index, _)| index)
+        self.run_tempered(vectors, embedding)
+            .map(|(index, _)| index)
     }
 
     /// Builds the index. The vectors are copied into it.

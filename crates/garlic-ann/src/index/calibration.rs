@@ -20,6 +20,9 @@ pub struct Calibration {
     /// changed.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub correction: f64,
+    /// Number of points when targets were last checked; 0 when they have not been since they were measured.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checked: usize,
     /// Nothing less than everything was found to meet the targets since the index changed.
     #[serde(default, skip_serializing_if = "is_not")]
     pub stale: bool,
@@ -34,6 +37,7 @@ impl Default for Calibration {
             points: 0,
             grouped: false,
             correction: 1.0,
+            checked: 0,
             stale: false,
             settings: Vec::new(),
         }
@@ -89,14 +93,12 @@ fn one() -> f64 {
 /// together, while codes stay as coarse as they are. See docs/updates.md for what that brings.
 const THICKER: f64 = 0.6;
 
-/// The target in the table that a recall takes when there are `now` points and were `then` when it was measured, 0 if
-/// nobody knows.
-pub(crate) fn raised(recall: f64, now: usize, then: usize) -> f64 {
-    let growth = match then {
+/// By which factor there are more points now than there were when the table was measured; 1 if nobody knows.
+fn growth(now: usize, then: usize) -> f64 {
+    match then {
         0 => 1.0,
         then => (now as f64 / then as f64).max(1.0),
-    };
-    1.0 - (1.0 - recall) / growth.powf(THICKER)
+    }
 }
 
 impl Calibration {
@@ -106,8 +108,12 @@ impl Calibration {
         if self.stale {
             return Plan::reading_everything(k);
         }
-        let recall = 1.0 - (1.0 - recall) / self.correction.max(1.0);
-        self.plan(k, raised(recall, now, self.points))
+        let growth = growth(now, self.points);
+        let correction = self.correction.max(1.0) * growth.powf(THICKER);
+        let plan = self.plan(k, 1.0 - (1.0 - recall) / correction);
+        // As many times as many points may be as near as codes can tell.
+        let rerank = (plan.rerank as f64 * growth).ceil() as usize;
+        Plan { rerank, ..plan }
     }
 
     /// The cheapest way to search `k` neighbours with this recall. What was not measured is not guessed: without a table,
@@ -273,13 +279,36 @@ mod tests {
     }
 
     #[test]
-    fn more_points_raise_the_target() {
-        assert_eq!(raised(0.9, 5000, 5000), 0.9);
-        assert_eq!(raised(0.9, 2000, 5000), 0.9, "fewer points are no harder");
-        let twice = raised(0.9, 10_000, 5000);
-        assert!((0.93..0.94).contains(&twice), "{twice}");
-        assert!(raised(0.9, 20_000, 5000) > twice && raised(0.99, usize::MAX, 1) <= 1.0);
-        assert_eq!(raised(0.9, 5000, 0), 0.9);
+    fn more_points_take_more_work() {
+        let then = table().plan_for(10, 0.85, 5000);
+        assert_eq!(then, table().plan(10, 0.85));
+        let fewer = table().plan_for(10, 0.85, 2000);
+        assert_eq!(fewer, then, "fewer points are no harder");
+        let twice = table().plan_for(10, 0.85, 10_000);
+        assert!(
+            twice.probes >= then.probes && twice.rerank >= 2 * then.rerank,
+            "{twice:?}"
+        );
+        assert!(table().plan_for(10, 0.99, usize::MAX).all);
+        let unknown = Calibration {
+            points: 0,
+            ..table()
+        };
+        assert_eq!(unknown.plan_for(10, 0.85, 10_000), then);
+    }
+
+    #[test]
+    fn missed_targets_are_aimed_at_higher_and_stale_tables_read_everything() {
+        let corrected = Calibration {
+            correction: 2.0,
+            ..table()
+        };
+        assert_eq!(corrected.plan_for(10, 0.8, 5000), table().plan(10, 0.9));
+        let stale = Calibration {
+            stale: true,
+            ..table()
+        };
+        assert!(stale.plan_for(10, 0.1, 5000).all);
     }
 
     #[test]
@@ -291,9 +320,9 @@ mod tests {
             (2 * best.probes, 4 * best.rerank, false)
         );
         assert!(table().plan(10, 0.998).all, "nobody knows what that takes");
-        let little = table().plan(10, raised(0.99, 5001, 5000));
+        let little = table().plan_for(10, 0.99, 5001);
         assert!(
-            little.probes <= best.probes + 1 && little.rerank <= best.rerank + 1,
+            little.probes <= best.probes + 1 && little.rerank <= best.rerank + 2,
             "{little:?}"
         );
         let more = table().plan(1000, 0.9);

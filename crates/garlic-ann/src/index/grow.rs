@@ -117,8 +117,11 @@ impl Index {
         if calibration.stale || calibration.settings.is_empty() {
             return None;
         }
-        let moved = (points as f64 - calibration.points as f64).abs();
-        let is_changed = moved > CHECKED_SHARE * calibration.points as f64;
+        let checked = match calibration.checked {
+            0 => calibration.points as f64,
+            checked => checked as f64,
+        };
+        let is_changed = (points as f64 - checked).abs() > CHECKED_SHARE * checked;
         let is_strange = self.ledger.strangers as f64 > STRANGE_SHARE * points as f64;
         (is_changed || is_strange).then_some(Due::Check)
     }
@@ -204,7 +207,8 @@ impl Index {
             }
         }
         if embedding != self.embedding {
-            vectors.as_mut_slice()
+            vectors
+                .as_mut_slice()
                 .chunks_exact_mut(dim)
                 .for_each(|row| embedding.embed_again(row));
         }

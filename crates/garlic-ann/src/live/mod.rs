@@ -138,7 +138,9 @@ impl Live {
             trainer: Trainer::default(),
         };
         // An index that was opened may have grown since it was trained.
-        let job = live.shared.write(|current, turn| Ok((None, turn.job(current))));
+        let job = live
+            .shared
+            .write(|current, turn| Ok((None, turn.job(current))));
         live.start(job.ok().flatten());
         live
     }

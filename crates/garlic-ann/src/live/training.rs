@@ -76,7 +76,9 @@ impl Turn {
             return None;
         }
         let is_early = |failed: &Failed| index.len() < failed.again;
-        let due = index.due().filter(|_| !self.failed.as_ref().is_some_and(is_early))?;
+        let due = index
+            .due()
+            .filter(|_| !self.failed.as_ref().is_some_and(is_early))?;
         self.journal = Some(Journal {
             changes: Vec::new(),
             points: 0,

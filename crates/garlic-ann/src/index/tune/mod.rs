@@ -197,7 +197,7 @@ pub(super) fn check(index: &Index, body: &TemperedBody, cancel: &Cancel) -> Resu
     let queries = truth(&view, &chosen, &ks, cancel)?;
     let prices = Prices::new(index, body);
     let mut next = Calibration {
-        points: points.len(),
+        checked: points.len(),
         ..body.calibration.clone()
     };
     let present = next.correction;
