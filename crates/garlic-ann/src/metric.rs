@@ -137,6 +137,22 @@ impl Embedding {
         Ok(Embedded::Made(made))
     }
 
+    /// For inner products, whether a stored vector is longer than `longest`.
+    pub(crate) fn is_longer(&self, stored: &[f32], longest: f32) -> bool {
+        self.metric == Metric::InnerProduct
+            && squares(self.plain(stored)) > f64::from(longest).powi(2)
+    }
+
+    /// For inner products, the length of the longest of some stored vectors; else 0.
+    pub(crate) fn longest_stored<'a>(&self, stored: impl Iterator<Item = &'a [f32]>) -> f32 {
+        match self.metric {
+            Metric::Euclidean | Metric::Cosine => 0.0,
+            Metric::InnerProduct => {
+                longest(stored.map(|v| squares(self.plain(v))).fold(0.0, f64::max))
+            }
+        }
+    }
+
     /// For inner products, the length of the longest of some vectors.
     pub(crate) fn longest_of(&self, vectors: Rows<'_>) -> Option<f32> {
         let squared = || vectors.iter().map(squares).fold(0.0, f64::max);

@@ -389,6 +389,7 @@ impl<'a> Builder<'a> {
         let ledger = Ledger {
             built: vectors.len() as u64,
             radius: fast.learned.mean_norm(),
+            longest: embedding.longest_stored(vectors.iter()),
             ..Ledger::default()
         };
         let body = Body::Tempered(Arc::new(fast));

@@ -10,7 +10,7 @@ use garlic_linalg::{Matrix, Rows};
 
 use super::overlay::EXHAUSTIVE_POINTS;
 use super::tune;
-use super::{Body, Builder, Calibration, Index, TemperedBody, View};
+use super::{Body, Builder, Calibration, Index, Strangers, TemperedBody, View};
 use crate::cancel::Cancel;
 use crate::cell::learned::Assembly;
 use crate::cell::part::{Part, Steps};
@@ -27,9 +27,9 @@ const STALE_GROWTH: f64 = 1.5;
 /// Targets are checked when the number of points has changed by this share,
 const CHECKED_SHARE: f64 = 0.25;
 /// or when this share of the points have come from places that no cell was fitted to.
-const STRANGE_SHARE: f64 = 0.02;
+const STRANGE_SHARE: f64 = 0.05;
 /// Inner products: an index that takes a longer vector takes others up to this many times as long from then on.
-const LENGTH_RESERVE: f32 = 1.25;
+const LENGTH_RESERVE: f32 = 1.5;
 
 /// What an index that has changed is due for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,9 @@ impl Index {
             checked => checked as f64,
         };
         let is_changed = (points as f64 - checked).abs() > CHECKED_SHARE * checked;
-        let is_strange = self.ledger.strangers as f64 > STRANGE_SHARE * points as f64;
+        // A file keeps their number only: what it was opened from has to be checked.
+        let is_lost = self.ledger.strangers > self.strangers.len() as u64;
+        let is_strange = is_lost || self.strangers.len() as f64 > STRANGE_SHARE * points as f64;
         (is_changed || is_strange).then_some(Due::Check)
     }
 
@@ -151,13 +153,13 @@ impl Index {
         self.tempered().map(|body| &body.calibration)
     }
 
-    /// This index with what another one knows about targets.
-    pub(crate) fn with_calibration_of(&self, other: &Self) -> Self {
+    /// This index with what was found out about targets when `checked` became of `before`, from which this one has come, too.
+    pub(crate) fn with_check(&self, before: &Self, checked: &Self) -> Self {
         let mut next = self.clone();
-        if let (Body::Tempered(body), Some(calibration)) = (&mut next.body, other.calibration()) {
+        if let (Body::Tempered(body), Some(calibration)) = (&mut next.body, checked.calibration()) {
             Arc::make_mut(body).calibration = calibration.clone();
-            next.ledger.strangers = 0;
         }
+        next.forget(&before.strangers);
         next
     }
 
@@ -165,12 +167,23 @@ impl Index {
     pub(crate) fn check_targets(&mut self, cancel: &Cancel) -> Result<()> {
         let body = Arc::clone(self.changing()?);
         let pool = self.workers.get()?;
+        // Without them: that is how it will be from now on.
+        self.forget(&self.strangers.clone());
         let calibration = pool.install(|| tune::check(self, &body, cancel))?;
         if let Body::Tempered(body) = &mut self.body {
             Arc::make_mut(body).calibration = calibration;
         }
-        self.ledger.strangers = 0;
         Ok(())
+    }
+
+    /// Targets have been checked with these points, which are strangers no longer.
+    fn forget(&mut self, known: &Strangers) {
+        let dim = self.space.dim();
+        let longest = (self.embedding).longest_stored(known.iter(dim).map(|(_, vector)| vector));
+        self.ledger.longest = self.ledger.longest.max(longest);
+        self.strangers = self.strangers.but(known, dim);
+        self.ledger.strangers = self.strangers.len() as u64;
+        (self.ledger.unchecked, self.ledger.unchecked_radius) = (0, 0.0);
     }
 
     /// Trains axes, cells, bins and calibration anew, from the points that there are: what a build from them would give.

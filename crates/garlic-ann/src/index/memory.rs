@@ -42,7 +42,9 @@ impl Index {
             vectors: self.vectors.bytes(),
             ids: bytes(&self.ids),
             rotation: rotation + bytes(&space.mean) + bytes(&space.scale),
-            changes: self.overlay.bytes() + self.lookup.get().map_or(0, |lookup| lookup.bytes()),
+            changes: self.overlay.bytes()
+                + self.strangers.bytes()
+                + self.lookup.get().map_or(0, |lookup| lookup.bytes()),
             ..Memory::default()
         };
         match &self.body {

@@ -9,6 +9,7 @@ pub(crate) mod overlay;
 mod progress;
 mod published;
 pub(crate) mod stored;
+mod strangers;
 mod tempered;
 mod tune;
 mod workers;
@@ -23,6 +24,7 @@ pub use overlay::{Drift, Ledger};
 pub use progress::{Progress, Stage};
 pub use published::{Coverage, Published};
 pub(crate) use stored::Stored;
+pub(crate) use strangers::Strangers;
 pub use tempered::{LearnedBin, TemperedBody};
 pub(crate) use tune::CACHED;
 pub(crate) use workers::Workers;
@@ -54,6 +56,8 @@ pub struct Index {
     /// What has changed since all this was laid out.
     pub(crate) overlay: Overlay,
     pub(crate) ledger: Ledger,
+    /// Points that came from where no cell was fitted; every search reads them.
+    pub(crate) strangers: Strangers,
     /// Positions of the identifiers, made when first asked for.
     pub(crate) lookup: Arc<OnceLock<Lookup>>,
     pub(crate) scratch: ScratchPool,
@@ -110,6 +114,7 @@ impl Index {
             ids,
             overlay: Overlay::default(),
             ledger,
+            strangers: Strangers::default(),
             lookup: Arc::default(),
             scratch: ScratchPool::default(),
             workers: Workers::default(),

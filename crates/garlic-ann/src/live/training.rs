@@ -147,8 +147,9 @@ fn put_in_place(
     let mut next = done?;
     if job.due == Due::Check {
         // Only what targets take has changed; somebody may have measured that in the meantime.
-        let before = job.index.calibration();
-        return Ok((current.calibration() == before).then(|| current.with_calibration_of(&next)));
+        let before = &job.index;
+        let is_same = current.calibration() == before.calibration();
+        return Ok(is_same.then(|| current.with_check(before, &next)));
     }
     for change in changes {
         change.apply(&mut next)?;

@@ -81,6 +81,13 @@ impl Best {
         }
     }
 
+    /// The same for a point that may have been offered before.
+    pub(crate) fn offer_again(&mut self, squared: f32, id: u64, position: u32) {
+        if !self.heap.iter().any(|other| other.id == id) {
+            self.offer(squared, id, position);
+        }
+    }
+
     /// What is there so far, in no order.
     pub(crate) fn found(&self) -> impl Iterator<Item = &Scored> {
         self.heap.iter()

@@ -258,10 +258,10 @@ impl Index {
     ) -> Result<()> {
         let (body, workers) = (Arc::clone(self.changing()?), self.workers.clone());
         self.check_order()?;
-        let before = (self.overlay.clone(), self.ledger);
+        let before = (self.overlay.clone(), self.ledger, self.strangers.clone());
         let done = workers.get()?.install(|| edit(self, &body));
         if done.is_err() {
-            (self.overlay, self.ledger) = before;
+            (self.overlay, self.ledger, self.strangers) = before;
         }
         done
     }
@@ -287,6 +287,12 @@ impl Index {
             },
         };
         let labels = cells.assign(points.as_rows(), SHORTLIST, &Cancel::default())?;
+        let radii: Vec<f32> = (0..ids.len())
+            .map(|row| {
+                let mean = view.mean(labels[row] as usize);
+                garlic_simd::l2_squared(points.row(row), mean) + beyond[row]
+            })
+            .collect();
         let members = Lists::group(view.cells(), by_label(&labels));
         let touched: Vec<usize> = (0..view.cells())
             .filter(|cell| !members.get(*cell).is_empty())
@@ -304,8 +310,6 @@ impl Index {
                 Coming::new(&view, cell, joining)
             })
             .collect::<Result<_>>()?;
-        let radii = coming.iter().map(|c| c.radius).sum::<f64>();
-        let strangers: u64 = coming.iter().map(|c| c.strangers).sum();
         let replaced: Vec<Replaced> = with_moved(&view, coming)
             .into_par_iter()
             .map(|coming| coming.join(&view, self.len() + ids.len()))
@@ -315,9 +319,14 @@ impl Index {
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
         self.commit(body, changes, replaced)?;
-        self.ledger.added += ids.len() as u64;
-        self.ledger.added_radius += radii;
-        self.ledger.strangers += strangers;
+        self.ledger.note_added(&radii);
+        let is_drifting = self.ledger.is_drifting();
+        for (row, radius) in radii.iter().enumerate() {
+            if is_drifting || self.is_strange(vectors.row(row), *radius) {
+                self.strangers.push(ids[row], vectors.row(row));
+            }
+        }
+        self.ledger.strangers = self.strangers.len() as u64;
         Ok(())
     }
 
@@ -356,6 +365,7 @@ impl Index {
             return Ok(0);
         }
         changes.living -= gone.len();
+        self.strangers.remove(&gone, self.space.dim());
         changes.homes.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
@@ -381,6 +391,26 @@ impl Index {
         self.commit(body, changes, replaced)?;
         self.ledger.removed += gone.len() as u64;
         Ok(gone.len())
+    }
+
+    /// Whether a new vector, at a squared distance from the mean of its cell, comes from where no cell was fitted.
+    fn is_strange(&self, vector: &[f32], squared: f32) -> bool {
+        // A point whose squared distance is this many times that of the points that cells were fitted to.
+        const STRANGE: f64 = 4.0;
+        let is_trained = self.ledger.built > 0;
+        is_trained
+            && (f64::from(squared) > STRANGE * self.ledger.radius
+                || self.embedding.is_longer(vector, self.ledger.longest))
+    }
+
+    /// The position of a point.
+    pub(crate) fn position_of(&self, id: u64) -> Option<u32> {
+        let place = |cell: usize| Some(self.overlay.changes()?.numbering.cells[cell]);
+        match self.spot(id)? {
+            Spot::Base { position } => u32::try_from(position).ok(),
+            Spot::Run { cell, at } => Some(place(cell)?.run + at as u32),
+            Spot::Tail { cell, at } => Some(place(cell)?.tail + at as u32),
+        }
     }
 
     /// The changes so far, to be changed further.

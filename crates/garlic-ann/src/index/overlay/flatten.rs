@@ -103,6 +103,7 @@ impl Index {
         );
         Index {
             workers: self.workers.clone(),
+            strangers: self.strangers.clone(),
             ..flat
         }
     }

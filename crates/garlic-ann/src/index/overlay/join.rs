@@ -46,26 +46,11 @@ pub(super) struct Coming {
     leaving: Vec<(usize, Members)>,
     /// Points of other cells that come.
     moved: Vec<Members>,
-    /// Sum of the squared distances from its mean of points that are new.
-    pub(super) radius: f64,
-    /// How many of those are farther away than the cells' points are.
-    pub(super) strangers: u64,
 }
-
-/// A point whose squared distance from the mean of its cell is this many times that of the points that cells were fitted to is a
-/// stranger.
-const STRANGE: f64 = 4.0;
 
 impl Coming {
     pub(super) fn new(view: &View<'_>, cell: usize, joining: Members) -> Result<Self> {
         let state = view.live_cell(cell);
-        let rows = joining.points.as_rows().iter().zip(&joining.beyond);
-        let squared = rows
-            .map(|(row, beyond)| f64::from(garlic_simd::l2_squared(row, view.mean(cell)) + beyond));
-        let usual = STRANGE * view.index.ledger.radius;
-        let (radius, strangers) = squared.fold((0.0, 0), |(sum, strangers), squared| {
-            (sum + squared, strangers + u64::from(squared > usual))
-        });
         let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
         let mut coming = Self {
             cell,
@@ -73,8 +58,6 @@ impl Coming {
             whole: waiting > tail_limit(view, state.living) || state.living == 0,
             leaving: Vec::new(),
             moved: Vec::new(),
-            radius,
-            strangers,
         };
         if coming.whole && state.living > 0 {
             let all = gather(view, cell, Some(&coming.members))?;
@@ -92,8 +75,6 @@ impl Coming {
             whole: view.points_in(cell) == 0,
             leaving: Vec::new(),
             moved: Vec::new(),
-            radius: 0.0,
-            strangers: 0,
         }
     }
 

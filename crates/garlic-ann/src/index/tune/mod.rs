@@ -33,9 +33,10 @@ const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
 const TARGETS: [f64; 10] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999];
 /// Vectors whose distances to all queries are computed together: they stay in a cache.
 const BLOCK: usize = 1024;
-/// Codes that all profiles together look at, which bounds the time they take, and the least number of queries for them.
+/// Codes that all profiles together look at, which bounds the time they take, and the numbers of queries for them.
 const PROFILED_CODES: usize = 300_000_000;
 const LEAST_PROFILED: usize = 128;
+const MOST_PROFILED: usize = 256;
 /// Runs that a target may take.
 const TRIES: usize = 8;
 /// Bounds of the correction of a prediction.
@@ -76,7 +77,8 @@ pub(crate) fn calibrate(
         .iter()
         .map(|share| (queries.len() as f64 * share).ceil() as usize)
         .collect();
-    let profiled = (PROFILED_CODES / index.len().max(1)).max(LEAST_PROFILED);
+    let profiled = PROFILED_CODES / index.len().max(1);
+    let profiled = profiled.clamp(LEAST_PROFILED, MOST_PROFILED);
     let profiled: Vec<usize> = counts.iter().map(|count| profiled.min(*count)).collect();
     let profiles = profile(index, body, &queries, &ks, &profiled, &prices);
     for (at, profile) in profiles.iter().enumerate() {
@@ -179,7 +181,7 @@ impl<'a> Tuner<'a> {
 }
 
 /// Queries of a check, and what it looks at: numbers of neighbours and targets.
-const CHECK_QUERIES: usize = 400;
+const CHECK_QUERIES: usize = 300;
 const CHECKED: [(usize, f64); 5] = [(10, 0.9), (10, 0.95), (10, 0.99), (1, 0.95), (100, 0.95)];
 /// Corrections that are tried, from the present one on.
 const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];

@@ -126,11 +126,12 @@ impl View<'_> {
                 .projected
                 .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
             self.candidates(outside[i], plan, scratch, &mut work);
-            let query = match bytes.get(i * dim..(i + 1) * dim) {
+            let prepared = match bytes.get(i * dim..(i + 1) * dim) {
                 Some(bytes) => Prepared::Bytes(bytes),
                 None => self.index.vectors.prepare(query, &mut scratch.bytes),
             };
-            self.rerank(&query, plan, &scratch.found, best, &mut work, |_| ());
+            self.rerank(&prepared, plan, &scratch.found, best, &mut work, |_| ());
+            self.read_strangers(query, best, &mut work);
             self.count(probes, scored[i], &mut work);
             *answer = Answer {
                 hits: self.index.report(asked.row(i), best, plan.wanted),

@@ -103,11 +103,12 @@ impl View<'_> {
             self.best_cells(plan.probes, scratch)
         };
         self.candidates(outside, plan, scratch, &mut work);
-        let query = match scratch.bytes.is_empty() {
+        let prepared = match scratch.bytes.is_empty() {
             true => Prepared::Float(query),
             false => Prepared::Bytes(&scratch.bytes),
         };
-        self.rerank(&query, plan, &scratch.found, best, &mut work, watch);
+        self.rerank(&prepared, plan, &scratch.found, best, &mut work, watch);
+        self.read_strangers(query, best, &mut work);
         self.count(projected, scratch.scored, &mut work);
         work
     }

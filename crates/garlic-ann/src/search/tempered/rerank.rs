@@ -18,6 +18,21 @@ pub(crate) struct Reranked {
 }
 
 impl View<'_> {
+    /// Reads the points that came from where no cell was fitted, which estimates say nothing about.
+    pub(super) fn read_strangers(&self, query: &[f32], best: &mut Best, work: &mut Work) {
+        let index = self.index;
+        for (id, vector) in index.strangers.iter(index.space.dim()) {
+            let squared = garlic_simd::l2_squared(query, vector);
+            if squared <= best.worst()
+                && let Some(position) = index.position_of(id)
+                && self.admits(position)
+            {
+                best.offer_again(squared, id, position);
+            }
+        }
+        work.candidates += index.strangers.len() as u64;
+    }
+
     /// Exact distances of the candidates in `found`; `watch` sees each of them.
     pub(super) fn rerank(
         &self,
