@@ -10,6 +10,11 @@ use garlic_linalg::{Matrix, Rows};
 const FAR: f32 = 4.0;
 /// Rows that the middle is taken from.
 const SAMPLE: usize = 1_001;
+/// Rows whose nearest neighbours are looked for, the multiply-adds that this may take, and the share of the squared distances
+/// between neighbours that axes have to hold.
+const LOCAL_QUERIES: usize = 256;
+const LOCAL_WORK: usize = 1 << 30;
+const LOCAL_SHARE: f64 = 0.5;
 /// Most groups of rows by their distance from the middle; the last one takes all that is left.
 const MAX_SHELLS: usize = 16;
 
@@ -69,6 +74,40 @@ pub(crate) fn winsorised(rows: Rows<'_>) -> Option<Matrix> {
         pulled.push_row(&buffer);
     }
     Some(pulled)
+}
+
+/// How many of the first axes, one a row, hold half of what tells neighbours among `rows` apart; as many as there are
+/// coordinates when all of them hold less.
+pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
+    let dim = rows.dim();
+    let count = (LOCAL_WORK / (LOCAL_QUERIES * dim)).clamp(64, 4096);
+    let spread = |count: usize| (0..rows.len()).step_by(rows.len().div_ceil(count).max(1));
+    let mut along = vec![0.0f64; axes.len()];
+    let mut whole = 0.0f64;
+    let mut difference = vec![0.0; dim];
+    for query in spread(LOCAL_QUERIES) {
+        let query = rows.row(query);
+        let distance = |row: usize| garlic_simd::l2_squared(query, rows.row(row));
+        // Copies say nothing.
+        let others = spread(count).map(|row| (distance(row), row));
+        let others = others.filter(|(squared, _)| *squared > 0.0);
+        let Some((squared, nearest)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+            continue;
+        };
+        for ((out, x), y) in difference.iter_mut().zip(query).zip(rows.row(nearest)) {
+            *out = (x - y) / squared.sqrt();
+        }
+        whole += 1.0;
+        for (along, axis) in along.iter_mut().zip(axes.iter()) {
+            *along += f64::from(garlic_simd::dot(axis, &difference)).powi(2);
+        }
+    }
+    let mut kept = 0.0;
+    let enough = along.iter().position(|share| {
+        kept += share;
+        kept >= LOCAL_SHARE * whole
+    });
+    enough.map_or(dim, |last| last + 1)
 }
 
 /// Groups of rows by their distance from the middle, each within a few times its own median distance: the first is the
@@ -142,6 +181,23 @@ mod tests {
         assert_eq!(shells[0], (11..600).collect::<Vec<u32>>());
         assert_eq!(shells[1], (0..10).collect::<Vec<u32>>());
         assert_eq!(shells[2], [10]);
+    }
+
+    #[test]
+    fn axes_that_tell_groups_apart_do_not_tell_neighbours_apart() {
+        let dim = 8;
+        let mut values = cloud(600, dim);
+        for row in values.chunks_exact_mut(dim).step_by(2) {
+            row[0] += 1e4;
+        }
+        let rows = Rows::new(&values, dim).unwrap();
+        let axes: Vec<f32> = (0..dim * dim)
+            .map(|i| f32::from(u8::from(i % (dim + 1) == 0)))
+            .collect();
+        let axes = Rows::new(&axes, dim).unwrap();
+        let needed = axes_between_neighbours(rows, axes);
+        assert!((4..=6).contains(&needed), "{needed}");
+        assert_eq!(axes_between_neighbours(rows, axes.slice(0..2)), dim);
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Space {
     }
 
     /// Principal axes of `rows`, as many as keep the share `keep` of their variance but at most `most`, in whole
-    /// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`].
+    /// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`]. Groups far apart would
+    /// own all variance, so the axes also have to tell neighbours apart.
     pub(crate) fn fit_truncated(
         rows: Rows<'_>,
         keep: f64,
@@ -117,7 +118,8 @@ impl Space {
             });
             enough.map_or(fitted.values.len().max(1), |last| last + 1)
         };
-        let needed = needed(keep).max(needed(CHEAP_KEEP).min(CHEAP));
+        let local = robust::axes_between_neighbours(sampled, fitted.basis.as_rows());
+        let needed = needed(keep).max(needed(CHEAP_KEEP).min(CHEAP)).max(local);
         let count = needed.min(most).next_multiple_of(16).min(dim);
         fitted.complete(count);
         let mut rotation = fitted.basis.into_vec();
