@@ -14,6 +14,7 @@ use super::{AHEAD, Best, TemperedScratch, Work};
 use crate::cell::learned::{ROUNDING, zero_code};
 use crate::index::{CACHED, Index, View};
 use crate::search::filter::{Allowed, Gathered};
+use crate::search::params::Plan;
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
 /// the vectors: more the longer they are beside codes, within these limits.
@@ -24,6 +25,11 @@ const MOST_CODES: f64 = 0.05;
 const WORTH: usize = 16;
 /// Recall of the search that gives the first upper bound.
 const FIRST_RECALL: f64 = 0.9;
+/// What that search does where nothing less than everything is known to have this recall: cells, candidates for each
+/// neighbour, and how far bins may be beyond the worst candidate.
+const FIRST_PROBES: usize = 8;
+const FIRST_CANDIDATES: usize = 4;
+const FIRST_SLACK: f32 = 1.2;
 
 /// What bounds may leave before everything is read in order instead.
 #[derive(Clone, Copy)]
@@ -168,10 +174,16 @@ impl View<'_> {
         best: &mut Best,
         work: &mut Work,
     ) -> bool {
-        let plan = self.table_plan(k, FIRST_RECALL);
-        if plan.all {
-            return false;
-        }
+        let plan = match self.table_plan(k, FIRST_RECALL) {
+            // No promise is made here: any k points give an upper bound, near ones a good one.
+            plan if plan.all => Plan {
+                probes: FIRST_PROBES,
+                rerank: k.saturating_mul(FIRST_CANDIDATES),
+                slack: FIRST_SLACK,
+                ..Plan::everything(k)
+            },
+            plan => plan,
+        };
         *work += self.search(query, &plan, scratch, best);
         let radius = best.worst();
         if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {
