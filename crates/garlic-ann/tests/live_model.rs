@@ -350,14 +350,14 @@ fn an_index_can_be_emptied() {
 fn a_likely_range_finds_its_share_at_small_radii() {
     let dim = 24;
     let mut rng = random_stream(8, 8);
-    let data: Vec<f32> = (0..4000 * dim)
+    let data: Vec<f32> = (0..5000 * dim)
         .map(|i| uniform_unit(&mut rng) as f32 + (i / dim % 9) as f32)
         .collect();
     let rows = Rows::new(&data, dim).unwrap();
     let index = Index::builder().seed(2).build(rows).unwrap();
     for neighbours in [1, 2, 10, 100] {
         let (mut found, mut all) = (0, 0);
-        for query in (0..4000).step_by(100).map(|row| rows.row(row)) {
+        for query in (0..5000).step_by(100).map(|row| rows.row(row)) {
             let exact = Search::new(neighbours).exact(true);
             let nearest = index.search(query, &exact).unwrap().hits;
             let radius = nearest[neighbours - 1].distance;

@@ -186,8 +186,6 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
     };
     Arc::make_mut(body).calibration = Calibration {
         queries: 100,
-        grouped: false,
-        points: 0,
         settings: vec![Setting {
             k: 10,
             recall: 0.1 + 0.2,
@@ -197,7 +195,9 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
             rerank: 40,
             slack: 1.1,
             trust: 0.9,
+            everything: false,
         }],
+        ..Calibration::default()
     };
     index
 }

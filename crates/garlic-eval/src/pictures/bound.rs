@@ -291,6 +291,8 @@ fn around(points: &[Point], margin: f64) -> [f64; 4] {
 
 #[cfg(test)]
 mod tests {
+    use garlic_ann::Range;
+
     use super::*;
     use crate::pictures::plane::distance;
     use crate::pictures::tests::page_says;
@@ -323,10 +325,13 @@ mod tests {
                 }
             }
             assert!(answer.hits.iter().all(|hit| kept.contains(&hit.id)));
-            // Before the proof there is the first search; then the codes of the bins that are kept are scanned.
-            let first = Search::new(K).recall(FIRST_RECALL);
-            let first = index.search(&query(overview::QUERY), &first).unwrap();
-            assert_eq!(answer.work.codes - first.work.codes, kept.len() as u64);
+            // The codes of the bins that are kept are scanned, and before the proof some in a first search.
+            let within = Range::new(reach as f32);
+            let within = index.range(&query(overview::QUERY), &within).unwrap();
+            assert!(within.exact && within.hits == answer.hits);
+            assert_eq!(within.work.codes, kept.len() as u64);
+            let first = answer.work.codes - within.work.codes;
+            assert!(first > 0 && first < index.len() as u64, "{first}");
             if index.config() == world.tempered.config() {
                 let (bins, kept) = (index.tempered().unwrap().bins(), kept.len());
                 page_says(&format!(
