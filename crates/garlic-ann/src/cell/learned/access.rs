@@ -248,18 +248,20 @@ fn check_cells_and_bins(
 ) -> Result<(), String> {
     let cells = cell_bins.iter().zip(bin_block_of);
     let cells = cells.map(|(bin, block)| [*bin, *block]);
-    check_groups(cells, count, "bins", "cell")?;
+    // A cell may wait for points that are like those it was trained on; a bin is made of its points.
+    check_groups(cells, count, "bins", "cell", true)?;
     let bins = bins.iter().map(|bin| [bin.first, bin.block]);
-    check_groups(bins, points, "points", "bin")
+    check_groups(bins, points, "points", "bin", false)
 }
 
 /// Fails unless groups that begin at [number, block], the last of them the end, share out all of `total` in order,
-/// none empty, each in as many whole blocks as it needs.
+/// each in as many whole blocks as it needs, and none empty unless they may be.
 fn check_groups(
     groups: impl Iterator<Item = [u32; 2]>,
     total: usize,
     what: &str,
     group: &str,
+    may_be_empty: bool,
 ) -> Result<(), String> {
     let mut last: Option<[u32; 2]> = None;
     for (number, [next, next_block]) in (0..).zip(groups) {
@@ -270,8 +272,7 @@ fn check_groups(
             continue;
         };
         let number: usize = number - 1;
-        // Only an index without any point has a cell without bins.
-        if next < first || next == first && total > 0 {
+        if next < first || next == first && !may_be_empty {
             return Err(format!("{group} {number} has no {what}"));
         }
         let blocks = (next - first).div_ceil(CODE_LANES as u32);

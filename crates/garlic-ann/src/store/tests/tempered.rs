@@ -198,6 +198,10 @@ fn bins_that_make_no_sense_are_refused() {
     let e = error_of(|index| {
         change!(fast(index).learned.cell_bins, |v| v[2] = v[1]);
     });
+    assert_inconsistent(&e, "LEARNED", "cell 1 has 0 bins but not 0 blocks");
+    let e = error_of(|index| {
+        change!(fast(index).learned.cell_bins, |v| v[2] = v[1] - 1);
+    });
     assert_inconsistent(&e, "LEARNED", "cell 1 has no bins");
     let e = error_of(|index| {
         change!(fast(index).learned.cell_bins, |v| *v.last_mut().unwrap() +=
