@@ -161,9 +161,14 @@ fn run<const N: usize>(
     };
     let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
     let mut vector = Vec::new();
+    // Beside one very long vector all inner products are nearly equal distances, which are told apart as they are.
+    let tolerance = match index.embedding.reads_vectors() {
+        true => 0.0,
+        false => TOLERANCE,
+    };
     for query in queries {
         query.read(&view, &mut vector);
-        let radius = query.radii[at].sqrt() * (1.0 + TOLERANCE);
+        let radius = query.radii[at].sqrt() * (1.0 + tolerance);
         // Candidates come in the same order whatever the ratio: the smaller, the sooner it stops.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);
         let mut ends = [None; N];
