@@ -170,6 +170,14 @@ impl Embedding {
         })
     }
 
+    /// For inner products, the embedding before any vector has come: the first ones tell how much room they need.
+    pub(crate) fn without_room(self) -> Self {
+        Self {
+            longest: 0.0,
+            ..self
+        }
+    }
+
     /// Turns a stored vector of another embedding of the same metric into one of this.
     pub(crate) fn embed_again(&self, stored: &mut [f32]) {
         if self.metric == Metric::InnerProduct {

@@ -67,6 +67,8 @@ impl Index {
         let built = builder.build(Rows::new(&point, dim)?)?;
         let mut empty = built.without_points()?;
         empty.ledger = Default::default();
+        // The first vectors say how long they are.
+        empty.embedding = empty.embedding.without_room();
         empty.config = config;
         Ok(empty)
     }
@@ -263,7 +265,11 @@ impl Index {
         if self.len() <= EXHAUSTIVE_POINTS {
             // So few points are no training.
             next.ledger.built = next.ledger.built.min(self.ledger.built);
+            next.ledger.trainings = self.ledger.trainings;
         }
         Ok(Some(next))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,16 @@ use crate::error::Result;
 pub(crate) struct Workers(Arc<Mutex<Option<Arc<Pool>>>>);
 
 impl Workers {
+    /// So many threads, for tests of what must not depend on their number.
+    #[cfg(test)]
+    pub(crate) fn of(threads: usize) -> Self {
+        let pool = Pool {
+            threads: thread_pool(threads).ok(),
+            process: process::id(),
+        };
+        Self(Arc::new(Mutex::new(Some(Arc::new(pool)))))
+    }
+
     /// The threads; started now if they have not been, by this process.
     pub(crate) fn get(&self) -> Result<Arc<Pool>> {
         #[cfg(test)]

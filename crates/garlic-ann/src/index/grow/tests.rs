@@ -1,0 +1,136 @@
+//! Growth: the same bytes for any number of threads, and what is due when.
+
+use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+use super::Due;
+use crate::config::Config;
+use crate::index::{Index, Workers};
+use crate::metric::Metric;
+
+const DIM: usize = 8;
+
+fn cloud(count: usize, seed: u64) -> Vec<f32> {
+    let mut random = random_stream(seed, 41);
+    let values = (0..count * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
+    values.collect()
+}
+
+fn rows(values: &[f32]) -> Rows<'_> {
+    Rows::new(values, DIM).unwrap()
+}
+
+fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+/// A life past the first training and past a doubling, with removals, updates and a check of targets in between.
+fn grown(threads: usize, metric: Metric) -> Vec<Vec<u8>> {
+    let config = Config {
+        metric,
+        ..Config::default()
+    };
+    let mut index = Index::empty(DIM, config).unwrap();
+    index.workers = Workers::of(threads);
+    let data = cloud(9300, 1);
+    let mut states = Vec::new();
+    let mut first = 0;
+    for end in [1, 1500, 4090, 4600, 6000, 9300] {
+        let new = rows(&data).slice(first..end);
+        index.add(new, &ids(first as u64..end as u64)).unwrap();
+        index.remove(&ids(0..end as u64 / 100)).unwrap();
+        let some = &data[..(end - first).min(50) * DIM];
+        let last = first as u64 + some.len() as u64 / DIM as u64;
+        let changed = ids(first as u64..last);
+        if changed.iter().all(|id| index.contains(*id)) {
+            index.update(rows(some), &changed).unwrap();
+        }
+        states.push(index.to_bytes());
+        first = end;
+    }
+    assert!(index.drift().trainings >= 2, "{:?}", index.drift());
+    states
+}
+
+#[test]
+fn the_same_changes_give_the_same_bytes_for_any_number_of_threads() {
+    for metric in [Metric::Euclidean, Metric::InnerProduct] {
+        let (one, two) = (grown(1, metric), grown(2, metric));
+        for (number, (one, two)) in one.iter().zip(&two).enumerate() {
+            assert!(one == two, "{metric:?} {number}");
+        }
+    }
+}
+
+#[test]
+fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
+    let data = cloud(8300, 2);
+    let mut index = Index::empty(DIM, Config::default()).unwrap();
+    let mut first = 0;
+    let mut add = |index: &mut Index, end: usize| {
+        let new = rows(&data).slice(first..end);
+        index.add_only(new, &ids(first as u64..end as u64)).unwrap();
+        first = end;
+        index.due()
+    };
+    assert_eq!(index.due(), None);
+    assert_eq!(add(&mut index, 4096), None);
+    assert_eq!(add(&mut index, 4097), Some(Due::Training));
+    index.maintain().unwrap();
+    assert_eq!(index.due(), None, "it is done");
+    assert_eq!(index.ledger.built, 4097);
+    assert_eq!(add(&mut index, 5121), None, "not a quarter more");
+    assert_eq!(add(&mut index, 5122), Some(Due::Check));
+    index.maintain().unwrap();
+    assert_eq!(index.due(), None);
+    assert_eq!(index.tempered().unwrap().calibration.checked, 5122);
+    assert_eq!(add(&mut index, 8193), Some(Due::Check));
+    assert_eq!(add(&mut index, 8194), Some(Due::Training));
+    index.maintain().unwrap();
+    assert_eq!(index.ledger.trainings, 2);
+    // The other way, targets are checked as well.
+    index.remove_only(&ids(0..2048)).unwrap();
+    assert_eq!(index.due(), None);
+    index.remove_only(&ids(2048..2050)).unwrap();
+    assert_eq!(index.due(), Some(Due::Check));
+    index.remove_only(&ids(2050..4100)).unwrap();
+    assert_eq!(index.due(), None, "few points are read all");
+}
+
+/// Points from places that no cell was fitted to make a check due long before there are a quarter more.
+#[test]
+fn strangers_make_a_check_due() {
+    let data = cloud(5200, 3);
+    let mut index = Index::builder().build(rows(&data[..5000 * DIM])).unwrap();
+    let (like, far) = (&data[5000 * DIM..], &data[..200 * DIM]);
+    index.add_only(rows(like), &ids(5000..5200)).unwrap();
+    assert_eq!(index.due(), None);
+    let far: Vec<f32> = far.iter().map(|v| v + 30.0).collect();
+    index.add_only(rows(&far), &ids(6000..6200)).unwrap();
+    assert_eq!(index.due(), Some(Due::Check));
+    index.maintain().unwrap();
+    assert_eq!((index.due(), index.ledger.strangers), (None, 0));
+}
+
+/// Lengths that an index of inner products begins with say nothing about the vectors that come.
+#[test]
+fn inner_products_make_room_for_the_vectors_that_come() {
+    let config = Config {
+        metric: Metric::InnerProduct,
+        ..Config::default()
+    };
+    let data = cloud(300, 4);
+    for scale in [1e-6f32, 1.0, 1e6] {
+        let values: Vec<f32> = data.iter().map(|v| v * scale).collect();
+        let mut index = Index::empty(DIM, config.clone()).unwrap();
+        let mut longest = 0.0f32;
+        for (number, vector) in rows(&values).iter().enumerate() {
+            index.add(rows(vector), &[number as u64]).unwrap();
+            longest = longest.max(garlic_simd::dot(vector, vector).sqrt());
+        }
+        let room = index.embedding.longest().unwrap();
+        assert!(
+            room >= longest * 0.999_999 && room < 1.3 * longest,
+            "{room} {longest}"
+        );
+    }
+}
