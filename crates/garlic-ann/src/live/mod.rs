@@ -87,6 +87,9 @@ struct Shared {
     directory: Option<PathBuf>,
     /// The lock of a directory that is open for writing.
     lock: Option<Arc<dyn Lock>>,
+    /// Trainings wait while a test holds this.
+    #[cfg(test)]
+    gate: std::sync::Mutex<()>,
 }
 
 /// What belongs to whoever's turn it is to write.
@@ -134,6 +137,8 @@ impl Live {
                 swap: Swap::new(index, Turn::from(writer)),
                 directory,
                 lock,
+                #[cfg(test)]
+                gate: Default::default(),
             }),
             trainer: Trainer::default(),
         };

@@ -5,7 +5,7 @@
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::record::{Batch, Change};
@@ -50,7 +50,52 @@ pub(super) struct Failed {
 #[derive(Default)]
 pub(super) struct Trainer {
     thread: Mutex<Option<(JoinHandle<()>, u32)>>,
-    cancel: Arc<AtomicBool>,
+    jobs: Arc<Jobs>,
+    pub(super) cancel: Arc<AtomicBool>,
+}
+
+/// How many jobs are being done, and by which process: a forked one has no thread that would ever end them.
+#[derive(Default)]
+struct Jobs {
+    doing: Mutex<(usize, u32)>,
+    ended: Condvar,
+}
+
+impl Jobs {
+    fn doing(&self) -> MutexGuard<'_, (usize, u32)> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until none is being done.
+    fn wait(&self) {
+        let own = process::id();
+        let is_doing = |doing: &mut (usize, u32)| doing.0 > 0 && doing.1 == own;
+        let ended = self.ended.wait_while(self.doing(), is_doing);
+        drop(ended);
+    }
+}
+
+/// One job, until this is dropped.
+struct Doing(Arc<Jobs>);
+
+impl Doing {
+    fn new(jobs: &Arc<Jobs>) -> Self {
+        let own = process::id();
+        let mut doing = jobs.doing();
+        *doing = match *doing {
+            (count, process) if process == own => (count + 1, own),
+            _ => (1, own),
+        };
+        drop(doing);
+        Self(Arc::clone(jobs))
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        self.0.doing().0 -= 1;
+        self.0.ended.notify_all();
+    }
 }
 
 /// What is to be done, to which index.
@@ -109,6 +154,8 @@ impl Shared {
     /// Does a job and what becomes due by it, publishing the results.
     fn work(&self, mut job: Job, cancel: &Cancel) {
         loop {
+            #[cfg(test)]
+            drop(self.gate.lock());
             let done = job.index.maintained(job.due, cancel);
             let next = self.write(|current, turn| {
                 let journal = turn.journal.take();
@@ -180,7 +227,12 @@ impl Live {
         // The one before has published its result and is about to end, or ended.
         finish(thread.take());
         let named = thread::Builder::new().name("garlic-training".into());
-        match named.spawn(move || shared.work(job, &cancel)) {
+        let doing = Doing::new(&self.trainer.jobs);
+        let work = move || {
+            let _doing = doing;
+            shared.work(job, &cancel);
+        };
+        match named.spawn(work) {
             Ok(started) => *thread = Some((started, process::id())),
             Err(_) => {
                 drop(thread);
@@ -191,6 +243,8 @@ impl Live {
 
     /// Waits until the index has been trained, or its targets have been checked, as far as what has changed so far asks for it.
     pub fn wait(&self) {
+        // Others may be waiting as well, and only one of them can take the thread.
+        self.trainer.jobs.wait();
         let thread = self.thread().take();
         finish(thread);
     }
@@ -201,7 +255,7 @@ impl Live {
         known.unwrap_or_default()
     }
 
-    fn thread(&self) -> std::sync::MutexGuard<'_, Option<(JoinHandle<()>, u32)>> {
+    fn thread(&self) -> MutexGuard<'_, Option<(JoinHandle<()>, u32)>> {
         let thread = self.trainer.thread.lock();
         thread.unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,3 +8,4 @@ mod power;
 mod schedules;
 mod script;
 mod sim;
+mod training;

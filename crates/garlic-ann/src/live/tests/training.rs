@@ -1,0 +1,358 @@
+//! Training beside writers. Tests hold the gate of a handle to keep its training from beginning.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use garlic_linalg::{Rows, random_stream, uniform_unit};
+
+use super::super::record::{Batch, Kind};
+use super::super::training::Training;
+use super::super::{Live, Options, Turn, Writer};
+use super::sim::{NO_SPACE, Plan, SimDisk};
+use crate::Search;
+use crate::config::Config;
+use crate::index::Index;
+
+const DIM: usize = 8;
+/// Points of the index that most tests begin with: a few less than make a training due.
+const FIRST: u64 = 4000;
+
+type Model = BTreeMap<u64, Vec<f32>>;
+
+fn cloud(count: usize, seed: u64) -> Vec<f32> {
+    let mut random = random_stream(seed, 31);
+    let values = (0..count * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
+    values.collect()
+}
+
+fn rows(values: &[f32]) -> Rows<'_> {
+    Rows::new(values, DIM).unwrap()
+}
+
+fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+/// An index that has grown from nothing and is about to be trained for the first time.
+fn first() -> (Index, Model) {
+    static FIRST_INDEX: OnceLock<Index> = OnceLock::new();
+    let data = cloud(FIRST as usize, 1);
+    let grow = || {
+        let mut index = Index::empty(DIM, Config::default()).unwrap();
+        index.add(rows(&data), &ids(0..FIRST)).unwrap();
+        index
+    };
+    let index = FIRST_INDEX.get_or_init(grow).clone();
+    let model = (0..).zip(rows(&data).iter().map(<[f32]>::to_vec)).collect();
+    (index, model)
+}
+
+/// Changes to a handle and to the model of what it should hold.
+struct Changes<'a> {
+    live: &'a Live,
+    model: &'a mut Model,
+}
+
+impl Changes<'_> {
+    fn put(&mut self, ids: &[u64], vectors: Rows<'_>) {
+        let pairs = ids.iter().copied().zip(vectors.iter().map(<[f32]>::to_vec));
+        self.model.extend(pairs);
+    }
+
+    fn add(&mut self, new: std::ops::Range<u64>) {
+        let (ids, data) = (
+            ids(new.clone()),
+            cloud((new.end - new.start) as usize, new.start),
+        );
+        self.live.add(rows(&data), &ids).unwrap();
+        self.put(&ids, rows(&data));
+    }
+
+    fn update(&mut self, old: std::ops::Range<u64>) {
+        let (ids, data) = (ids(old.clone()), cloud((old.end - old.start) as usize, 7));
+        self.live.update(rows(&data), &ids).unwrap();
+        self.put(&ids, rows(&data));
+    }
+
+    fn remove(&mut self, old: std::ops::Range<u64>) {
+        let ids = ids(old);
+        assert_eq!(self.live.remove(&ids).unwrap(), ids.len());
+        self.model.retain(|id, _| !ids.contains(id));
+    }
+}
+
+#[track_caller]
+fn assert_holds(live: &Live, model: &Model) {
+    let index = live.snapshot();
+    assert_eq!(index.len(), model.len());
+    for (id, vector) in model {
+        assert_eq!(index.get(*id).as_ref(), Some(vector), "{id}");
+    }
+}
+
+fn is_idle(live: &Live) -> bool {
+    live.training() == Training::default()
+}
+
+/// Adds, updates and removes while the index is being trained, then lets the training end.
+fn change_during_a_training(live: &Live, model: &mut Model) {
+    let held = live.shared.gate.lock().unwrap();
+    assert!(is_idle(live));
+    let mut changes = Changes { live, model };
+    changes.add(FIRST..FIRST + 200);
+    assert!(live.training().running);
+    changes.add(5000..5100);
+    changes.update(10..60);
+    changes.update(4100..4150);
+    changes.update(5010..5020);
+    changes.remove(0..30);
+    changes.remove(4190..4200);
+    changes.remove(5090..5100);
+    changes.add(20..25);
+    assert_holds(live, model);
+    assert_eq!(
+        live.snapshot().drift().trainings,
+        0,
+        "nothing is trained yet"
+    );
+    drop(held);
+    live.wait();
+    assert!(is_idle(live));
+    assert_eq!(live.snapshot().drift().trainings, 1);
+    assert_holds(live, model);
+}
+
+#[test]
+fn changes_during_a_training_are_there_afterwards() {
+    let (index, mut model) = first();
+    let live = Live::new(index);
+    change_during_a_training(&live, &mut model);
+    let next = live.snapshot().next_id();
+    assert_eq!(next, 5100, "those that were removed count");
+    // They are found as well, not only kept.
+    for (id, vector) in model.iter().step_by(97) {
+        let answer = live.search(vector, &Search::new(1).exact(true)).unwrap();
+        assert_eq!(answer.hits[0].id, *id);
+    }
+}
+
+#[test]
+fn changes_during_a_training_are_there_after_reopening() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("live");
+    let (index, mut model) = first();
+    let live = Live::create(&path, index).unwrap();
+    change_during_a_training(&live, &mut model);
+    let status = live.status().unwrap();
+    assert_eq!(
+        (status.generation, status.log_batches),
+        (2, 0),
+        "a checkpoint"
+    );
+    let bytes = live.snapshot().to_bytes();
+    drop(live);
+    let live = Live::open(&path).unwrap();
+    assert!(live.snapshot().to_bytes() == bytes && is_idle(&live));
+    Changes {
+        live: &live,
+        model: &mut model,
+    }
+    .add(6000..6010);
+    drop(live);
+    assert_holds(&Live::open(&path).unwrap(), &model);
+    assert_holds(&Live::open_read_only(&path).unwrap(), &model);
+}
+
+/// A training that is given up is due again when the directory is opened.
+#[test]
+fn a_handle_dropped_during_a_training_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("live");
+    let (index, mut model) = first();
+    let live = Live::create(&path, index).unwrap();
+    let (shared, cancel) = (Arc::clone(&live.shared), Arc::clone(&live.trainer.cancel));
+    let held = shared.gate.lock().unwrap();
+    let mut changes = Changes {
+        live: &live,
+        model: &mut model,
+    };
+    changes.add(FIRST..FIRST + 200);
+    changes.remove(0..30);
+    changes.update(100..130);
+    assert!(live.training().running);
+    thread::scope(|scope| {
+        let dropping = scope.spawn(move || drop(live));
+        while !cancel.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        assert!(!dropping.is_finished(), "it waits for the thread");
+        drop(held);
+    });
+    // The lock is its handle's.
+    drop(shared);
+    let reader = Live::open_read_only(&path).unwrap();
+    assert_holds(&reader, &model);
+    assert_eq!(reader.snapshot().drift().trainings, 0, "it was given up");
+    let live = Live::open(&path).unwrap();
+    assert_holds(&live, &model);
+    live.wait();
+    assert_eq!(live.snapshot().drift().trainings, 1);
+    assert_holds(&live, &model);
+    assert_eq!(live.status().unwrap().generation, 2);
+}
+
+/// Share of the ten nearest points that are found with a target.
+fn recall(index: &Index, model: &Model, queries: Rows<'_>, target: f64) -> f64 {
+    let mut found = 0;
+    for query in queries.iter() {
+        let mut all: Vec<f32> = (model.values())
+            .map(|v| garlic_simd::l2_squared(query, v).sqrt())
+            .collect();
+        all.sort_by(f32::total_cmp);
+        let answer = index
+            .search(query, &Search::new(10).recall(target))
+            .unwrap();
+        let within = |d: f32| d <= all[9] * (1.0 + 1e-6);
+        found += answer.hits.iter().filter(|h| within(h.distance)).count();
+    }
+    found as f64 / (queries.len() * 10) as f64
+}
+
+/// Nobody trains a read-only handle, or one whose training was given up: it does more for its targets.
+#[test]
+fn a_reader_of_a_grown_directory_meets_its_targets() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("live");
+    // Points on a plane, to which axes and cells are fitted; those that come lie in a ball around it.
+    let mut flat = cloud(5000, 2);
+    flat.chunks_exact_mut(DIM)
+        .for_each(|row| row[2..].iter_mut().for_each(|v| *v *= 0.001));
+    let index = Index::builder().build(rows(&flat)).unwrap();
+    let mut model: Model = (0..).zip(rows(&flat).iter().map(<[f32]>::to_vec)).collect();
+    let live = Live::create(&path, index).unwrap();
+    let shared = Arc::clone(&live.shared);
+    let held = shared.gate.lock().unwrap();
+    let before = live.snapshot();
+    Changes {
+        live: &live,
+        model: &mut model,
+    }
+    .add(5000..8000);
+    let reader = Live::open_read_only(&path).unwrap();
+    // Queries like the points.
+    let mut queries = cloud(200, 3);
+    queries[..125 * DIM]
+        .chunks_exact_mut(DIM)
+        .for_each(|row| row[2..].iter_mut().for_each(|v| *v *= 0.001));
+    for target in [0.9, 0.99] {
+        let found = recall(&reader.snapshot(), &model, rows(&queries), target);
+        assert!(found >= target - 0.02, "{target}: {found}");
+    }
+    assert_eq!(before.len(), 5000);
+    drop(held);
+    live.wait();
+    for target in [0.9, 0.99] {
+        let found = recall(&live.snapshot(), &model, rows(&queries), target);
+        assert!(found >= target - 0.02, "{target}: {found}");
+    }
+}
+
+/// Writers that are far ahead of a training wait for it, all of them.
+#[test]
+fn writers_far_ahead_of_a_training_wait_for_it() {
+    let (index, _) = first();
+    let live = Live::new(index);
+    let held = live.shared.gate.lock().unwrap();
+    let add = |new: std::ops::Range<u64>| {
+        let data = cloud((new.end - new.start) as usize, new.start);
+        live.add(rows(&data), &ids(new)).unwrap();
+    };
+    add(4000..4100);
+    add(4100..6000);
+    assert!(
+        live.training().running,
+        "less than half ahead: nobody waits"
+    );
+    thread::scope(|scope| {
+        let writers = [6000..6200, 6200..6400, 6400..6600].map(|new| scope.spawn(move || add(new)));
+        while live.snapshot().len() < 6600 {
+            thread::yield_now();
+        }
+        let waiting = scope.spawn(|| live.wait());
+        thread::sleep(Duration::from_millis(100));
+        assert!(writers.iter().all(|writer| !writer.is_finished()));
+        assert!(!waiting.is_finished());
+        drop(held);
+    });
+    assert!(is_idle(&live));
+    assert_eq!(live.snapshot().len(), 6600);
+    assert!(live.snapshot().drift().trainings >= 1);
+}
+
+#[test]
+fn a_journal_notes_what_comes_while_one_job_is_done() {
+    let (mut index, _) = first();
+    let mut turn = Turn::from(Writer::Memory);
+    let data = cloud(2100, 5);
+    let batch = |count: usize| Batch {
+        kind: Kind::Add,
+        ids: &[9; 2100][..count],
+        vectors: &data[..count * DIM],
+    };
+    assert!(turn.job(&index).is_none(), "nothing is due");
+    turn.note(&batch(2100));
+    assert!(!turn.is_ahead(), "and nothing is noted");
+    let some = rows(&data).slice(0..200);
+    index.add_only(some, &ids(FIRST..FIRST + 200)).unwrap();
+    assert!(turn.job(&index).is_some());
+    assert!(turn.job(&index).is_none(), "one at a time");
+    assert!(turn.training().running);
+    turn.note(&batch(2100));
+    assert!(!turn.is_ahead(), "half as many as there were");
+    turn.note(&batch(1));
+    assert!(turn.is_ahead());
+
+    let mut reader = Turn::from(Writer::ReadOnly);
+    assert!(reader.job(&index).is_none(), "nobody trains for a reader");
+}
+
+/// A training whose checkpoint cannot be written changes nothing, says so, and is tried again later.
+#[test]
+fn a_training_that_fails_leaves_everything_and_is_tried_again() {
+    let disk = SimDisk::new();
+    let path = super::script::directory();
+    let (index, mut model) = first();
+    let live = Live::create_on(Arc::new(disk.clone()), &path, index, &Options::new()).unwrap();
+    let held = live.shared.gate.lock().unwrap();
+    let mut changes = Changes {
+        live: &live,
+        model: &mut model,
+    };
+    changes.add(FIRST..FIRST + 200);
+    disk.plan(Plan::Fail {
+        at: 0,
+        code: NO_SPACE,
+        forever: true,
+        half: false,
+    });
+    drop(held);
+    live.wait();
+    disk.plan(Plan::Sound);
+    let training = live.training();
+    assert!(!training.running);
+    assert!(training.failed.unwrap().contains("os error 28"));
+    changes.add(4200..4300);
+    live.wait();
+    assert_eq!(live.snapshot().drift().trainings, 0, "too early");
+    changes.add(4300..4630);
+    live.wait();
+    assert!(is_idle(&live));
+    assert_eq!(live.snapshot().drift().trainings, 1);
+    assert_holds(&live, &model);
+    drop(live);
+    let again = Live::open_read_only_on(&disk, &path).unwrap();
+    assert_holds(&again, &model);
+}
