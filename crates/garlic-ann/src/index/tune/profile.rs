@@ -410,3 +410,6 @@ impl<'a> Look<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
