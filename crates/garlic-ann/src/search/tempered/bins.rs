@@ -6,8 +6,11 @@ use super::{AHEAD, Plan, TemperedScratch, Work, reach, shrink};
 use crate::cell::learned::{BIN_BITS, zero_code};
 use crate::index::{BinView, View};
 
-/// Steps of the rough order of bins and candidates.
+/// Steps of the rough order of bins and candidates, the multiple of their mean size that is much, and how many of the first
+/// bins are in exact order.
 const STEPS: usize = 64;
+const CROWDED: usize = 4;
+const EXACT_BINS: usize = 32;
 
 /// What turns a sum of products of codes into an estimate.
 #[derive(Clone, Copy, Default)]
@@ -28,10 +31,12 @@ pub(super) fn probe(y: &[f32], steps: &[f32], zero: i32, base: f32, weights: &mu
     }
 }
 
-/// Orders `list` from near to far, roughly: by the step of the range that an estimate falls into.
+/// Orders `list` from near to far: the first `exact` of them exactly, and all others by the step of the range that an
+/// estimate falls into.
 ///
-/// What follows wants the near ones first and has no use for more than that.
-fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
+/// What follows stops at the first estimate that is too far, most often among the first. Where few estimates are far from all
+/// others, one step holds most of the list and is put in order as well.
+fn arrange(list: &mut [Estimate], exact: usize, spare: &mut Vec<Estimate>) {
     if list.len() <= STEPS / 2 {
         list.sort_unstable_by_key(Estimate::key);
         return;
@@ -54,6 +59,16 @@ fn arrange(list: &mut [Estimate], spare: &mut Vec<Estimate>) {
         let at = &mut starts[step(e)];
         list[*at as usize] = *e;
         *at += 1;
+    }
+    // Each start has moved to the end of its step.
+    let crowded = (CROWDED * list.len() / STEPS).max(CROWDED);
+    let mut first = 0;
+    for end in starts.iter().take(STEPS) {
+        let end = *end as usize;
+        if first < exact || end - first > crowded {
+            list[first..end].sort_unstable_by_key(Estimate::key);
+        }
+        first = end;
     }
 }
 
@@ -225,7 +240,7 @@ impl View<'_> {
                 last = garlic_simd::keep_smallest(&mut scratch.bins, some).key();
             }
             let scanned = scratch.bins.len();
-            arrange(&mut scratch.bins, &mut scratch.spare);
+            arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
             limit = self.scan(keep, plan.slack, limit, scratch, work);
             if scratch.found.len() > keep {
                 limit = shrink(&mut scratch.found, keep);
@@ -259,12 +274,12 @@ impl View<'_> {
                 shrink(&mut scratch.bins, budget);
             }
         }
-        arrange(&mut scratch.bins, &mut scratch.spare);
+        arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
         self.scan(keep, plan.slack, limit, scratch, work);
         if scratch.found.len() > keep {
             shrink(&mut scratch.found, keep);
         }
-        arrange(&mut scratch.found, &mut scratch.spare);
+        arrange(&mut scratch.found, 2 * plan.k, &mut scratch.spare);
         work.bins_ordered += bins as u64;
     }
 
@@ -283,5 +298,49 @@ impl View<'_> {
             }
         }
         found.truncate(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use garlic_linalg::{random_stream, uniform_unit};
+
+    fn list(count: u32, of: impl Fn(f32) -> f32) -> Vec<Estimate> {
+        let mut random = random_stream(9, 2);
+        (0..count)
+            .map(|at| Estimate {
+                at,
+                estimate: of(uniform_unit(&mut random) as f32),
+            })
+            .collect()
+    }
+
+    fn misplaced(list: &[Estimate]) -> usize {
+        let pairs = list.windows(2);
+        pairs.filter(|pair| pair[0].key() > pair[1].key()).count()
+    }
+
+    #[test]
+    fn the_first_are_in_order_and_the_others_nearly() {
+        let mut estimates = list(2000, |u| 5.0 + u);
+        arrange(&mut estimates, 100, &mut Vec::new());
+        assert_eq!(misplaced(&estimates[..100]), 0);
+        let mut sorted = estimates.clone();
+        sorted.sort_unstable_by_key(Estimate::key);
+        for (arranged, sorted) in estimates.iter().zip(&sorted) {
+            assert!((arranged.estimate - sorted.estimate).abs() <= 1.01 / STEPS as f32);
+        }
+        assert!(
+            misplaced(&estimates[100..]) > 100,
+            "only roughly: that is cheaper"
+        );
+    }
+
+    #[test]
+    fn a_few_far_away_do_not_put_all_others_into_one_step_in_no_order() {
+        let mut estimates = list(2000, |u| if u < 0.01 { 1e9 } else { u });
+        arrange(&mut estimates, 20, &mut Vec::new());
+        assert_eq!(misplaced(&estimates), 0);
     }
 }
