@@ -15,11 +15,12 @@ const TOLERANCE: f32 = 1e-6;
 /// A measured recall counts less this many standard errors.
 const CAUTION: f64 = 1.5;
 
-/// A point that was held out: its position, the squared distance of its k-th neighbour for every k that is measured, and
-/// the positions of the neighbours for the largest.
+/// A point that was held out: its position, the squared distance of its k-th neighbour for every k that is measured, the same
+/// as neighbours are judged by, and the positions of the neighbours for the largest.
 pub(super) struct Query {
     pub(super) position: u32,
     pub(super) radii: Vec<f32>,
+    pub(super) judged: Vec<f32>,
     pub(super) neighbours: Vec<u32>,
 }
 
@@ -40,6 +41,33 @@ impl Query {
 
     fn id(&self, view: &View<'_>) -> Option<u64> {
         view.point(self.position).map(|p| p.id)
+    }
+}
+
+/// What neighbours are judged by: distances inside, but for inner products. Beside one very long vector those are all but the
+/// same distance, and a search that cannot tell them apart is not to be called a good one.
+pub(super) struct Judge<'a> {
+    view: View<'a>,
+    stored: Vec<f32>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(view: View<'a>) -> Self {
+        let stored = Vec::new();
+        Self { view, stored }
+    }
+
+    /// The distance of the point at a position, at a squared distance inside, from an embedded query.
+    pub(super) fn of(&mut self, query: &[f32], position: u32, squared: f32) -> f32 {
+        let index = self.view.index;
+        if !index.embedding.reads_vectors() {
+            return squared.sqrt();
+        }
+        if let Some(point) = self.view.point(position) {
+            point.read(index.space.dim(), &mut self.stored);
+        }
+        let query = index.embedding.plain(query);
+        index.embedding.reported(query, squared, &self.stored)
     }
 }
 
@@ -161,14 +189,10 @@ fn run<const N: usize>(
     };
     let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
     let mut vector = Vec::new();
-    // Beside one very long vector all inner products are nearly equal distances, which are told apart as they are.
-    let tolerance = match index.embedding.reads_vectors() {
-        true => 0.0,
-        false => TOLERANCE,
-    };
+    let mut judge = Judge::new(view);
     for query in queries {
         query.read(&view, &mut vector);
-        let radius = query.radii[at].sqrt() * (1.0 + tolerance);
+        let radius = query.judged[at] + query.judged[at].abs() * TOLERANCE;
         // Candidates come in the same order whatever the ratio: the smaller, the sooner it stops.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);
         let mut ends = [None; N];
@@ -178,7 +202,8 @@ fn run<const N: usize>(
                 stopped += 1;
             }
             candidates += 1;
-            let counts = c.new && c.squared.sqrt() <= radius && !query.is_at(&view, c.at);
+            let counts =
+                c.new && judge.of(&vector, c.at, c.squared) <= radius && !query.is_at(&view, c.at);
             found += u64::from(counts);
         };
         sums.work += view.search_watched(&vector, &wider, &mut scratch, &mut best, watch);
@@ -214,8 +239,13 @@ mod tests {
         };
         let k = 10;
         let held: Vec<u32> = (0..200).collect();
-        let queries =
-            super::super::truth(&View::new(&index, body), &held, &[k], &Cancel::default()).unwrap();
+        let queries = crate::index::tune::truth::truth(
+            &View::new(&index, body),
+            &held,
+            &[k],
+            &Cancel::default(),
+        )
+        .unwrap();
         let plan = Plan {
             probes: 3,
             rerank: 60,
@@ -240,7 +270,7 @@ mod tests {
                 candidates += view
                     .search(&vector, &plan, &mut scratch, &mut best)
                     .candidates;
-                let radius = query.radii[0].sqrt() * (1.0 + TOLERANCE);
+                let radius = query.judged[0] * (1.0 + TOLERANCE);
                 let near = best.found().filter(|f| f.squared.sqrt() <= radius);
                 let others = near.filter(|f| f.position != query.position);
                 found += others.count().min(k) as u64;

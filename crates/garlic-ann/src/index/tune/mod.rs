@@ -7,13 +7,13 @@
 mod measure;
 mod price;
 mod profile;
+mod truth;
 
 pub(crate) use price::CACHED;
 
 use std::sync::Arc;
 
 use garlic_linalg::permutation;
-use rayon::prelude::*;
 
 use super::calibration::{Calibration, Setting};
 use super::tempered::calibration_queries;
@@ -22,17 +22,16 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::search::Plan;
 use crate::train::streams;
-use measure::{Measured, Query, Trial};
+use measure::{Measured, Trial};
 use price::Prices;
 use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
+use truth::truth;
 
 /// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
 /// more about the recall, and takes longer.
 const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
 /// Recall targets that are measured; a search interpolates between them.
 const TARGETS: [f64; 10] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999];
-/// Vectors whose distances to all queries are computed together: they stay in a cache.
-const BLOCK: usize = 1024;
 /// Codes that all profiles together look at, which bounds the time they take, and the numbers of queries for them.
 const PROFILED_CODES: usize = 300_000_000;
 const LEAST_PROFILED: usize = 128;
@@ -300,63 +299,4 @@ impl Index {
         *self = next;
         Ok(())
     }
-}
-
-/// Queries at positions of an index, with the distances and positions of their true neighbours, by brute force.
-fn truth(view: &View<'_>, held: &[u32], ks: &[usize], cancel: &Cancel) -> Result<Vec<Query>> {
-    let points: Vec<u32> = match view.index.spills() {
-        true => view.index.first_positions(),
-        false => view.admitted().collect(),
-    };
-    let most = ks.iter().copied().max().unwrap_or(1);
-    held.par_chunks(
-        held.len()
-            .div_ceil(2 * rayon::current_num_threads().max(1))
-            .max(1),
-    )
-    .map(|held| {
-        let mut queries: Vec<Query> = held
-            .iter()
-            .map(|position| Query {
-                position: *position,
-                radii: Vec::new(),
-                neighbours: Vec::new(),
-            })
-            .collect();
-        let vectors: Vec<Vec<f32>> = queries
-            .iter()
-            .map(|query| {
-                let mut vector = Vec::new();
-                query.read(view, &mut vector);
-                vector
-            })
-            .collect();
-        let mut bytes = vec![Vec::new(); held.len()];
-        let prepared: Vec<_> = vectors
-            .iter()
-            .zip(&mut bytes)
-            .map(|(v, b)| view.index.vectors.prepare(v, b))
-            .collect();
-        let mut lists: Vec<Vec<(f32, u32)>> = vec![Vec::new(); held.len()];
-        let nearer = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        for block in points.chunks(BLOCK) {
-            cancel.check()?;
-            for ((own, query), list) in held.iter().zip(&prepared).zip(&mut lists) {
-                let others = block.iter().filter(|p| *p != own);
-                list.extend(others.map(|p| (view.distance(*p, query), *p)));
-                if list.len() > most {
-                    list.select_nth_unstable_by(most - 1, nearer);
-                    list.truncate(most);
-                }
-            }
-        }
-        for (query, mut list) in queries.iter_mut().zip(lists) {
-            list.sort_unstable_by(nearer);
-            query.radii = ks.iter().map(|k| list[k - 1].0).collect();
-            query.neighbours = list.into_iter().map(|(_, position)| position).collect();
-        }
-        Ok(queries)
-    })
-    .collect::<Result<Vec<Vec<Query>>>>()
-    .map(|parts| parts.into_iter().flatten().collect())
 }
