@@ -20,8 +20,10 @@ from ._search import Searchable
 class Index(Searchable):
     """An index for vectors of dimension ``dim``: ``train``, ``add``, ``search``, as in faiss.
 
-    Cells are learned from the points that they hold, so the first ``add`` builds the index; give it as many of the points as
-    there are. Later ones join the cells that there are by then. :func:`build` does the same in one call.
+    It begins empty. Points may come in any order and in batches of any size, and recall targets are kept: up to 4,096
+    points every search reads all of them; then the index trains itself, and again each time it has doubled, before the
+    ``add`` that makes this due returns. :meth:`train` fits its cells to a sample before the first point comes.
+    :func:`build` makes an index of all points in one call; so does a first ``add`` of more than 4,096.
 
     Parameters
     ----------
@@ -30,13 +32,15 @@ class Index(Searchable):
     metric
         ``euclidean``, ``cosine`` (one less the cosine) or ``inner_product`` (minus the inner product).
     preset
-        ``default``, or ``paper`` for the published method, which can be searched but not changed.
+        ``default``, or ``paper`` for the published method, which can be searched but not changed: the first ``add`` builds
+        it, from all of its points.
     seed
         Seed of every random choice: same vectors, parameters and seed, same index.
     threads
-        Worker threads of the build; all cores unless set. The index does not depend on it.
+        Worker threads of ``train`` and of a build; all cores unless set, and always when an index trains itself. The
+        index does not depend on it.
     progress
-        Show how far the build is, or a function of a stage, steps done and steps in all.
+        Show how far ``train`` or a build is, or a function of a stage, steps done and steps in all.
     config
         Any other parameter by name; ``garlic config`` lists them.
 
@@ -45,8 +49,10 @@ class Index(Searchable):
     >>> import numpy as np, garlic_ann as garlic
     >>> x = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float32)
     >>> index = garlic.Index(8)
-    >>> index.train(x)
-    >>> index.add(x)
+    >>> index.search(x[0], k=1)[1].tolist()
+    [-1]
+    >>> index.add(x[:100])
+    >>> index.add(x[100:])
     >>> len(index)
     500
     >>> index.add(x[:2] + 10)
@@ -72,11 +78,26 @@ class Index(Searchable):
         self._dim = int(dim)
         self._preset = preset
         self._settings = _settings(metric, seed, config)
-        self._threads = threads
-        self._progress = progress
+        self._threads: int | None = threads
+        self._progress: bool | Report = progress
+        # Of an index that only a build trains; the handle knows about others.
         self._trained = False
         self._first = threading.Lock()
+        if threads is not None and threads < 1:
+            raise ValueError(f"parameter `threads` is {threads}: must be at least 1")
         _garlic.check_settings(preset, self._settings)
+
+    def _begin(self) -> _garlic.Handle | None:
+        """The handle, of an index without points if there was none; nothing where only a build makes one."""
+        if self._handle is None:
+            self._handle = _garlic.empty(self._dim, self._preset, self._settings)
+        return self._handle
+
+    def _have(self) -> _garlic.Handle:
+        if self._handle is None:
+            with self._first:
+                self._begin()
+        return super()._have()
 
     @property
     def dim(self) -> int:
@@ -92,19 +113,44 @@ class Index(Searchable):
 
     @property
     def is_trained(self) -> bool:
-        """Whether ``train`` has been called, or points have been added."""
-        return self._trained or self._handle is not None
+        """Whether ``train`` has been called, or points have been added; neither is needed for an ``add``."""
+        return self._trained or (self._handle is not None and self._handle.is_trained())
 
     def train(self, x: ArrayLike) -> None:
-        """Checks that ``x`` can be indexed; here for code that was written for faiss.
+        """Fits axes, cells, bins and calibration to a sample ``x``, of which no point is kept.
 
-        The cells are learned from the points that ``add`` brings, so nothing is kept of ``x``.
+        Points like those of the sample join these cells. The index trains itself anew when it has twice as many points
+        as the sample had, and sooner looks whether its recall targets are met: points unlike the sample cost more work,
+        not recall. An index that has had points is a ``ValueError``: :meth:`retrain` trains that on its own points. With
+        preset ``paper``, and with points in two cells (``spill``), only a build trains; ``x`` is then checked, and the
+        first ``add`` builds.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> x = np.random.default_rng(1).normal(size=(6000, 8)).astype(np.float32)
+        >>> index = garlic.Index(8)
+        >>> index.train(x[:1000])
+        >>> len(index), index.is_trained, index.stats()["trained_points"]
+        (0, True, 1000)
+        >>> index.add(x)
         """
-        self._check_dim(vectors(x))
-        self._trained = True
+        x = own_vectors(x)
+        self._check_dim(x)
+        with self._first:
+            handle = self._begin()
+            if handle is None:
+                self._trained = True
+                return
+            if handle.next_id > 0:
+                raise ValueError("the index has had points; `retrain()` trains it on those that it has")
+            with Progress(self._progress) as report:
+                self._handle = _garlic.train_like(handle, x, self._threads, report)
 
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Adds vectors, all or none: the first call builds the index, later points join its cells.
+        """Adds vectors, all or none, in batches of any size; recall targets are kept.
+
+        The points join the cells that there are. When the index has grown past 4,096 points, and each time it has doubled
+        since, it is trained anew before this returns, which takes about as long as a build of all its points. A first
+        ``add`` of more than 4,096 points is one build.
 
         Without ``ids`` the points are numbered on from the largest identifier there has been. Identifiers are from 0
         to 2**63 - 1, each once; one that is there already is a ``ValueError``. The vectors are copied once before they
@@ -112,17 +158,34 @@ class Index(Searchable):
         """
         x = own_vectors(x)
         self._check_dim(x)
-        if self._handle is None and x.ndim == 2 and len(x) == 0:
-            return
-        if self._handle is None:
-            # Of several threads one builds; the others' points join what it has built.
+        if self._is_fresh():
+            if x.ndim == 2 and len(x) == 0:
+                return
+            # Of several threads one goes first; the others' points join what it has made.
             with self._first:
-                if self._handle is None:
-                    self._handle = _build(
-                        x, ids, self._preset, self._settings, self._threads, self._progress
-                    )
+                if self._is_fresh():
+                    self._handle = self._of_first(x, ids)
                     return
-        self._handle.add(x, ids)
+        handle = self._have()
+        handle.add(x, ids)
+        self._changed(handle)
+
+    def _is_fresh(self) -> bool:
+        """Whether there have been no points and no training."""
+        return self._handle is None or self._handle.is_fresh()
+
+    def _of_first(self, x: NDArray[np.float32], ids: ArrayLike | None) -> _garlic.Handle:
+        handle = self._begin()
+        if handle is None:
+            return _build(x, ids, self._preset, self._settings, self._threads, self._progress)
+        if x.ndim == 2 and len(x) > _garlic.EXHAUSTIVE_POINTS:
+            with Progress(self._progress) as report:
+                return _garlic.build_like(handle, x, ids, self._threads, report)
+        handle.add(x, ids)
+        return handle
+
+    def _changed(self, handle: _garlic.Handle) -> None:
+        handle.wait()
 
     def _check_dim(self, x: NDArray[np.float32]) -> None:
         if x.shape[-1] != self._dim:
@@ -150,7 +213,11 @@ class Index(Searchable):
 
     def copy(self) -> Index:
         """A copy that changes on its own. It is cheap: the two share what neither has changed."""
-        return Index._of(self._handle.copy()) if self._handle is not None else self._empty_copy()
+        if self._handle is None:
+            return self._empty_copy()
+        copy = Index._of(self._handle.copy())
+        copy._threads, copy._progress = self._threads, self._progress
+        return copy
 
     __copy__ = copy
 
@@ -175,7 +242,10 @@ class Index(Searchable):
         index = cls.__new__(cls)
         index._handle = handle
         index._dim = handle.dim
-        index._trained = True
+        index._trained = False
+        index._threads = None
+        index._progress = False
+        index._first = threading.Lock()
         return index
 
 

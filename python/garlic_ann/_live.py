@@ -23,6 +23,10 @@ class Live(Searchable):
     One writer at a time, any number of readers; ``docs/live.md`` states what is promised. Close it, or use it in a
     ``with`` block, to let another process write. A forked process can search what its parent has opened, not change it.
 
+    It may begin empty, with ``dim=``. Like :class:`Index` it trains itself as it grows, but beside the writers: searches and
+    changes go on with the cells of before, and reach for their targets with more work until the new ones are there.
+    :meth:`training` tells how that stands, and :meth:`wait` waits for it.
+
     >>> import tempfile, numpy as np, garlic_ann as garlic
     >>> place = tempfile.TemporaryDirectory()
     >>> x = np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32)
@@ -40,11 +44,38 @@ class Live(Searchable):
         raise TypeError("use Live.create or Live.open")
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], index: Index, *, sync: bool = True) -> Live:
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        index: Index | None = None,
+        *,
+        dim: int | None = None,
+        metric: str | None = None,
+        seed: int | None = None,
+        sync: bool = True,
+        **config: Any,
+    ) -> Live:
         """Makes an index directory with ``index`` as its first content and opens it for writing.
 
-        With ``sync=False`` a batch survives the end of the process, but not a power cut before the next :meth:`sync`.
+        Instead of an index give ``dim``, the dimension of the vectors, to begin empty; ``metric``, ``seed`` and other
+        parameters are then those of :class:`Index`. With ``sync=False`` a batch survives the end of the process, but not
+        a power cut before the next :meth:`sync`.
+
+        >>> import tempfile, numpy as np, garlic_ann as garlic
+        >>> place = tempfile.TemporaryDirectory()
+        >>> with garlic.Live.create(place.name + "/index", dim=3, metric="cosine") as live:
+        ...     live.add(np.eye(3))
+        ...     live
+        Live(3 x 3, cosine)
+        >>> place.cleanup()
         """
+        parameters = config | {k: v for k, v in (("metric", metric), ("seed", seed)) if v is not None}
+        if index is None:
+            if dim is None:
+                raise TypeError("give an index, or the dimension of an empty one as dim=")
+            index = Index(dim, **parameters)
+        elif dim is not None or parameters:
+            raise TypeError("an index has its own dimension and parameters; leave out dim= and all others")
         return cls._of(_garlic.live_create(path, index._have(), sync))
 
     @classmethod
@@ -69,7 +100,10 @@ class Live(Searchable):
     _peek = _have
 
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Adds vectors, all or none; see :meth:`Index.add`."""
+        """Adds vectors, all or none; see :meth:`Index.add`.
+
+        A training that this makes due happens beside the caller. Who adds faster than the training can follow waits for it.
+        """
         self._have().add(own_vectors(x), ids)
 
     def compact(self) -> None:
@@ -89,12 +123,25 @@ class Live(Searchable):
         status = self._have().status()
         return None if status is None else json.loads(status)
 
+    def training(self) -> dict[str, Any]:
+        """Whether the index is being trained now (``running``), and why the last training failed, if it did (``failed``)."""
+        running, failed = self._have().training()
+        return {"running": running, "failed": failed}
+
+    def wait(self) -> None:
+        """Waits for a training that is going on. Ctrl-C ends the waiting, not the training."""
+        self._have().wait()
+
     def snapshot(self) -> Index:
         """The index as it is now, in memory; the two change on their own from here on."""
         return Index._of(self._have().copy())
 
     def close(self) -> None:
-        """Lets go of the directory, once searches that are running have ended."""
+        """Lets go of the directory, once searches that are running have ended.
+
+        A training that is going on is given up: it begins again when the directory is opened next. :meth:`wait` first
+        to keep it.
+        """
         self._handle = None
 
     def __enter__(self) -> Live:

@@ -271,11 +271,34 @@ class Searchable:
         2
         """
         handle = self._peek()
-        return 0 if handle is None else handle.remove(ids)
+        if handle is None:
+            return 0
+        removed = handle.remove(ids)
+        self._changed(handle)
+        return removed
 
     def update(self, x: ArrayLike, ids: ArrayLike) -> None:
         """Gives points that are there new vectors, all or none; ``KeyError`` for an identifier that no point has."""
-        self._have().update(own_vectors(x), ids)
+        handle = self._have()
+        handle.update(own_vectors(x), ids)
+        self._changed(handle)
+
+    def _changed(self, handle: Handle) -> None:
+        """Called after every change: an index in memory waits for the training that the change made due."""
+
+    def retrain(self) -> None:
+        """Trains axes, cells, bins and calibration anew, from all points: what a build of them would give.
+
+        An index does this by itself each time it has doubled; call it when :meth:`drift` says that a rebuild would pay.
+        Without points it is a ``ValueError``.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.random.default_rng(1).normal(size=(500, 4)))
+        >>> index.retrain()
+        >>> index.stats()["trainings"]
+        1
+        """
+        self._have().retrain()
 
     def compact(self) -> None:
         """Drops removed points and lays the others out as a build does. Exact answers stay what they are."""
@@ -290,12 +313,23 @@ class Searchable:
             handle.recalibrate()
 
     def drift(self) -> dict[str, Any]:
-        """How far the data have moved since the build; ``["rebuild"]`` says whether a new one would pay."""
+        """How far the data have moved since the last training, and what that means for searches.
+
+        ``["rebuild"]`` says whether :meth:`retrain` would pay. Where recall targets were found to be missed since the index
+        changed, ``["correction"]`` is above 1: searches aim at that many times fewer misses. ``["reads_everything"]`` says
+        that nothing less than reading everything meets them until the next training.
+        """
         found: dict[str, Any] = json.loads(self._have().drift())
         return found
 
     def stats(self) -> dict[str, Any]:
-        """Points, dimension, cells, bytes by part.
+        """Points, dimension, cells, bytes by part, and what has been trained.
+
+        ``trainings`` counts how often the index has been trained anew, ``trained_points`` is the number of points (or of
+        the sample's rows) that it was trained on last, 0 for none, ``trains_at`` the number at which it trains itself next.
+        ``training`` says whether that is going on (``running``) and why it failed the last time, if it did (``failed``).
+        ``reads_everything`` says whether a search for 10 neighbours with the recall of the index reads all points; what
+        other targets take is in :meth:`inspect`, under ``exhaustive``.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> garlic.build(np.eye(4, dtype=np.float32)).stats()["points"]
@@ -305,7 +339,11 @@ class Searchable:
         return found
 
     def inspect(self) -> dict[str, Any]:
-        """All of :meth:`stats`, and the parameters, the sizes of the cells, the drift and what recalls take."""
+        """All of :meth:`stats`, and the parameters, the sizes of the cells, the drift and what recalls take.
+
+        ``exhaustive`` lists the recall targets that are met by reading everything: for ``k`` neighbours those above
+        ``above``, and ``why``.
+        """
         found: dict[str, Any] = json.loads(self._have().inspect())
         return found
 

@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How far a build is: stage, steps done, steps of the stage.
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
 
+/// What a builder makes of vectors: an index of them, or one that was trained on them.
+type Make = fn(&Builder<'static>, Rows<'_>) -> garlic_ann::Result<Index>;
+
 /// Builds an index. `settings` are pairs of a configuration key and its value as text; `progress` is called with
 /// a stage, steps done and steps in all. `partition` is the cell of each row, if they were found elsewhere.
 #[pyfunction]
@@ -36,29 +39,87 @@ pub(crate) fn build(
     progress: Option<Py<PyAny>>,
     partition: Option<Vec<u32>>,
 ) -> PyResult<Handle> {
-    let vectors = Vectors::take(vectors, "vectors")?;
-    let rows = vectors.rows()?;
-    let config = config(preset, settings).map_err(raise)?;
-    let cancel = Arc::new(AtomicBool::new(false));
-    let state = State::default();
-    let told = Arc::clone(&state);
-    let mut builder = Index::builder()
-        .config(config)
-        .cancel(Arc::clone(&cancel))
-        .progress(move |p| {
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
-        });
-    if let Some(threads) = threads {
-        // The library has words for none at all; fewer are no more.
-        builder = builder.threads(threads.max(0) as usize);
-    }
+    let mut builder = Index::builder().config(config(preset, settings).map_err(raise)?);
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
     }
     if let Some(partition) = partition {
         builder = builder.partition(partition);
     }
-    let index = py.detach(|| run(&builder, rows, &cancel, &state, progress.as_ref()))?;
+    work(py, builder, vectors, threads, progress, Builder::build)
+}
+
+/// Builds an index with the parameters of another one.
+#[pyfunction]
+#[pyo3(signature = (like, vectors, ids, threads, progress))]
+pub(crate) fn build_like(
+    py: Python<'_>,
+    like: &Bound<'_, Handle>,
+    vectors: &Bound<'_, PyAny>,
+    ids: Option<&Bound<'_, PyAny>>,
+    threads: Option<i64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Handle> {
+    let mut builder = Index::builder().config(like.get().snapshot().config().clone());
+    if let Some(ids) = ids {
+        builder = builder.ids(Ids::take(ids)?.as_slice()?);
+    }
+    work(py, builder, vectors, threads, progress, Builder::build)
+}
+
+/// Trains an index without points on a sample, with the parameters of another one.
+#[pyfunction]
+#[pyo3(signature = (like, sample, threads, progress))]
+pub(crate) fn train_like(
+    py: Python<'_>,
+    like: &Bound<'_, Handle>,
+    sample: &Bound<'_, PyAny>,
+    threads: Option<i64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Handle> {
+    let builder = Index::builder().config(like.get().snapshot().config().clone());
+    work(py, builder, sample, threads, progress, Builder::train)
+}
+
+/// An index without points; none where the parameters are those of an index that does not change.
+#[pyfunction]
+pub(crate) fn empty(
+    py: Python<'_>,
+    dim: usize,
+    preset: &str,
+    settings: Vec<(String, String)>,
+) -> PyResult<Option<Handle>> {
+    let config = config(preset, settings).map_err(raise)?;
+    match py.detach(|| Index::empty(dim, config)) {
+        Ok(index) => Ok(Some(Handle::new(index))),
+        Err(Error::Unchanging | Error::Spilled) => Ok(None),
+        Err(error) => Err(raise(error)),
+    }
+}
+
+/// Lets `make` build from vectors on a thread of its own, with progress and Ctrl-C.
+fn work(
+    py: Python<'_>,
+    builder: Builder<'static>,
+    vectors: &Bound<'_, PyAny>,
+    threads: Option<i64>,
+    progress: Option<Py<PyAny>>,
+    make: Make,
+) -> PyResult<Handle> {
+    let vectors = Vectors::take(vectors, "vectors")?;
+    let rows = vectors.rows()?;
+    let cancel = Arc::new(AtomicBool::new(false));
+    let state = State::default();
+    let told = Arc::clone(&state);
+    let mut builder = builder.cancel(Arc::clone(&cancel)).progress(move |p| {
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
+    });
+    if let Some(threads) = threads {
+        // The library has words for none at all; fewer are no more.
+        builder = builder.threads(threads.max(0) as usize);
+    }
+    let build = || make(&builder, rows);
+    let index = py.detach(|| run(build, &cancel, &state, progress.as_ref()))?;
     Ok(Handle::new(index))
 }
 
@@ -82,8 +143,7 @@ fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<C
 }
 
 fn run(
-    builder: &Builder<'_>,
-    rows: Rows<'_>,
+    build: impl FnOnce() -> garlic_ann::Result<Index> + Send,
     cancel: &AtomicBool,
     state: &State,
     progress: Option<&Py<PyAny>>,
@@ -92,7 +152,7 @@ fn run(
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             // Nobody is waiting only if the other side panicked.
-            let _ = done.send(builder.build(rows));
+            let _ = done.send(build());
         });
         let worker = worker.map_err(|error| {
             raise(Error::Threads {

@@ -1,11 +1,15 @@
 //! What is in an index, as JSON that Python turns into dictionaries.
 
 use garlic_ann::Index;
-use garlic_ann::live::Status;
+use garlic_ann::live::{Status, Training};
 use serde_json::{Value, json};
+
+/// Neighbours that the recall of an index is about where nobody says how many.
+const USUAL_K: usize = 10;
 
 /// The facts that cost nothing to gather.
 pub(crate) fn stats(index: &Index) -> Value {
+    let drift = index.drift();
     json!({
         "points": index.len(),
         "dim": index.dim(),
@@ -16,7 +20,16 @@ pub(crate) fn stats(index: &Index) -> Value {
         "next_id": index.next_id(),
         "memory": index.memory(),
         "mapped_bytes": index.mapped_bytes(),
+        "trainings": drift.trainings,
+        "trained_points": drift.built,
+        "trains_at": index.trains_at(),
+        "reads_everything": index.reads_everything(USUAL_K, index.config().recall),
     })
+}
+
+/// What is known about a training beside the index.
+pub(crate) fn training(about: &mut Value, training: &Training) {
+    about["training"] = json!({ "running": training.running, "failed": training.failed });
 }
 
 /// Everything: parameters, sizes of the cells, what recalls take. Of an index without pending changes.
@@ -31,6 +44,15 @@ pub(crate) fn inspect(index: &Index) -> Value {
         about["code_bits"] = json!(body.code_bits());
         about["axes"] = json!(body.model().rank());
         about["calibration"] = json!(body.calibration());
+        let targets = index.exhaustive_targets();
+        about["exhaustive"] = targets
+            .iter()
+            .map(|told| {
+                let mut about = json!(told);
+                about["why"] = json!(told.cause.to_string());
+                about
+            })
+            .collect();
     }
     if let Some(body) = index.published() {
         let cells = 0..body.model().len();

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use garlic_ann::{Error, Index, Live, Range, Search, Work};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -16,6 +17,10 @@ use crate::describe;
 use crate::errors::raise;
 use crate::filter::Filter;
 use crate::output::{Lists, Table, lists, work};
+
+/// How often it is looked whether a training has ended: often at first, since most are short.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
 /// An index; `garlic_ann.Index` and `garlic_ann.Live` are made of it.
 #[pyclass(frozen, module = "garlic_ann._garlic")]
@@ -181,6 +186,43 @@ impl Handle {
         py.detach(|| self.live.recalibrate()).map_err(raise)
     }
 
+    fn retrain(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.live.retrain()).map_err(raise)
+    }
+
+    /// Returns when no training is going on. Ctrl-C ends the waiting, not the training.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        let mut pause = SHORTEST_LOOK;
+        while py.detach(|| self.live.training().running) {
+            py.check_signals()?;
+            py.detach(|| std::thread::sleep(pause));
+            pause = (2 * pause).min(LONGEST_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Whether a training is going on, and why the last one failed if it did.
+    fn training(&self, py: Python<'_>) -> (bool, Option<String>) {
+        let training = py.detach(|| self.live.training());
+        (training.running, training.failed)
+    }
+
+    /// Whether cells have been fitted to data, by a build, to a sample, or by the index itself; or there have been points.
+    fn is_trained(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let index = self.live.snapshot();
+            index.drift().built > 0 || index.next_id() > 0
+        })
+    }
+
+    /// Whether there have been neither points nor a training.
+    fn is_fresh(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let index = self.live.snapshot();
+            index.is_empty() && index.next_id() == 0 && index.drift().built == 0
+        })
+    }
+
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.live.compact()).map_err(raise)
     }
@@ -204,14 +246,20 @@ impl Handle {
     }
 
     fn stats(&self, py: Python<'_>) -> String {
-        py.detach(|| describe::stats(&self.live.snapshot()).to_string())
+        py.detach(|| {
+            let mut about = describe::stats(&self.live.snapshot());
+            describe::training(&mut about, &self.live.training());
+            about.to_string()
+        })
     }
 
     fn inspect(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| {
             let mut laid_out = (*self.live.snapshot()).clone();
             laid_out.compact()?;
-            Ok(describe::inspect(&laid_out).to_string())
+            let mut about = describe::inspect(&laid_out);
+            describe::training(&mut about, &self.live.training());
+            Ok(about.to_string())
         })
         .map_err(raise)
     }

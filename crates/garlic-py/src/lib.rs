@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _garlic {
     #[pymodule_export]
-    use super::building::{build, check_settings};
+    use super::building::{build, build_like, check_settings, empty, train_like};
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
@@ -37,6 +37,7 @@ mod _garlic {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("EXHAUSTIVE_POINTS", garlic_ann::index::EXHAUSTIVE_POINTS)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -102,6 +102,14 @@ fn growth(now: usize, then: usize) -> f64 {
 }
 
 impl Calibration {
+    /// What was measured of the smallest number of neighbours that covers `k`, else of the largest.
+    pub(super) fn measured_for(&self, k: usize) -> impl DoubleEndedIterator<Item = &Setting> {
+        let measured = self.settings.iter().map(|s| s.k);
+        let covering = measured.clone().filter(|m| *m >= k).min();
+        let near = covering.or(measured.max());
+        self.settings.iter().filter(move |s| Some(s.k) == near)
+    }
+
     /// The plan for a recall when there are `now` points: it aims at fewer misses where there are more points than were
     /// measured, or where targets were found to be missed.
     pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize) -> Plan {
@@ -120,13 +128,10 @@ impl Calibration {
     /// and far beyond it, everything is read.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
         let everything = Plan::reading_everything(k);
-        // The smallest k that was measured and covers this one, else the largest.
-        let measured = self.settings.iter().map(|s| s.k);
-        let covering = measured.clone().filter(|m| *m >= k).min();
-        let Some(near) = covering.or(measured.max()) else {
+        let settings = || self.measured_for(k);
+        let Some(near) = settings().next().map(|s| s.k) else {
             return everything;
         };
-        let settings = || self.settings.iter().filter(|s| s.k == near);
         // A little more than any setting reached: this should do for a quarter of the misses of the best of them.
         let beyond = settings().next_back().map(|s| Setting {
             measured: 1.0 - (1.0 - s.measured) / 4.0,

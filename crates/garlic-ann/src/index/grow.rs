@@ -21,9 +21,9 @@ use crate::metric::Embedding;
 use std::sync::Arc;
 
 /// An index that has grown by this factor is trained anew.
-const GROWTH: f64 = 2.0;
+pub(super) const GROWTH: f64 = 2.0;
 /// One whose searches read everything, because nothing less meets a target any more, sooner.
-const STALE_GROWTH: f64 = 1.5;
+pub(super) const STALE_GROWTH: f64 = 1.5;
 /// Targets are checked when the number of points has changed by this share,
 const CHECKED_SHARE: f64 = 0.25;
 /// or when this share of the points have come from places that no cell was fitted to.

@@ -2,6 +2,7 @@
 
 mod build;
 mod calibration;
+mod exhaustive;
 mod groups;
 mod grow;
 mod memory;
@@ -17,6 +18,7 @@ mod workers;
 pub use build::{BuildReport, Builder, Seconds};
 pub(crate) use build::{LARGEST_VALUE, thread_pool};
 pub use calibration::{Calibration, Setting};
+pub use exhaustive::{Cause, EXHAUSTIVE_POINTS, Exhaustive};
 pub(crate) use grow::Due;
 pub use memory::Memory;
 pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, View};

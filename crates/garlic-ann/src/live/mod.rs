@@ -320,6 +320,16 @@ impl Live {
         self.lay_out(Index::recalibrate)
     }
 
+    /// Trains axes, cells, bins and calibration anew; in a directory, this makes a checkpoint. A training that is going on
+    /// is waited for first.
+    ///
+    /// # Errors
+    /// Those of [`Index::retrain`] and of [`Live::checkpoint`].
+    pub fn retrain(&self) -> Result<()> {
+        self.wait();
+        self.lay_out(Index::retrain)
+    }
+
     fn lay_out(&self, change: impl FnOnce(&mut Index) -> Result<()>) -> Result<()> {
         self.shared.write(|before, Turn { writer, .. }| {
             writer.check(&self.shared)?;

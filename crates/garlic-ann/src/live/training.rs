@@ -116,8 +116,7 @@ impl Turn {
     /// The job that an index, which is the current one, is due for, unless one is being done; from now on changes are noted.
     pub(super) fn job(&mut self, index: &Index) -> Option<Job> {
         let is_writable = !matches!(self.writer, Writer::ReadOnly);
-        let is_done_elsewhere = |journal: &Journal| journal.process == process::id();
-        if !is_writable || self.journal.as_ref().is_some_and(is_done_elsewhere) {
+        if !is_writable || self.journal.as_ref().is_some_and(is_of_this_process) {
             return None;
         }
         let is_early = |failed: &Failed| index.len() < failed.again;
@@ -144,10 +143,15 @@ impl Turn {
 
     pub(super) fn training(&self) -> Training {
         Training {
-            running: self.journal.is_some(),
+            running: self.journal.as_ref().is_some_and(is_of_this_process),
             failed: self.failed.as_ref().map(|failed| failed.message.clone()),
         }
     }
+}
+
+/// Whether the thread that this was noted for can still end it: a forked process has none.
+fn is_of_this_process(journal: &Journal) -> bool {
+    journal.process == process::id()
 }
 
 impl Shared {

@@ -24,7 +24,8 @@ mod view;
 pub use drift::{Drift, Ledger};
 pub(crate) use edit::check_ids;
 pub(crate) use homes::Lookup;
-pub(crate) use view::{BinView, EXHAUSTIVE_POINTS, View};
+pub use view::EXHAUSTIVE_POINTS;
+pub(crate) use view::{BinView, View};
 
 use std::sync::{Arc, Weak};
 

@@ -17,7 +17,7 @@ use crate::search::{Allowed, Plan};
 
 /// Up to this many points a recall target is met by reading all of them: there are too few to measure a target on, and
 /// it takes a fraction of a millisecond.
-pub(crate) const EXHAUSTIVE_POINTS: usize = 4096;
+pub const EXHAUSTIVE_POINTS: usize = 4096;
 
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]

@@ -1,0 +1,223 @@
+//! Recall targets that are met by reading everything, and why: what an index says about itself to its users.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::grow::{GROWTH, STALE_GROWTH};
+use super::{Index, TemperedBody, View};
+
+pub use super::overlay::EXHAUSTIVE_POINTS;
+
+/// Targets are told apart down to this share of misses.
+const FINEST: f64 = 1e-6;
+
+/// Recall targets for `k` neighbours that a search meets by reading every point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Exhaustive {
+    /// Number of neighbours.
+    pub k: usize,
+    /// The targets above this one are met by reading everything; 0 when all of them are.
+    pub above: f64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a recall target takes reading everything.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// There are at most [`EXHAUSTIVE_POINTS`] points.
+    FewPoints,
+    /// Targets were found to be missed since the index changed, and nothing less would do. The next training ends it.
+    Missed,
+    /// Nobody has measured what targets take: the index has not been trained yet, or was built without calibration.
+    Unmeasured,
+    /// No setting reached this target for less than it costs to read everything.
+    Cost {
+        /// The target.
+        recall: f64,
+    },
+    /// The calibration reached no further than this target.
+    Beyond {
+        /// The highest target that was measured.
+        recall: f64,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewPoints => f.write_str("4,096 points or fewer are read whole"),
+            Self::Missed => f.write_str(
+                "targets were missed since the index changed; it reads everything until the next training",
+            ),
+            Self::Unmeasured => f.write_str("what recall targets take has not been measured"),
+            Self::Cost { recall } => write!(
+                f,
+                "no setting reached {recall} for less than reading everything costs"
+            ),
+            Self::Beyond { recall } => write!(f, "no target above {recall} was measured"),
+        }
+    }
+}
+
+impl Index {
+    /// Whether a search for `k` neighbours with this recall target reads everything now.
+    pub fn reads_everything(&self, k: usize, recall: f64) -> bool {
+        let body = self.tempered();
+        body.is_some_and(|body| View::new(self, body).plan(k, recall).all)
+    }
+
+    /// [`Index::exhaustive`] of every number of neighbours that was measured; of ten where none was.
+    pub fn exhaustive_targets(&self) -> Vec<Exhaustive> {
+        let settings = self.calibration().map_or(&[][..], |c| &c.settings);
+        let mut measured: Vec<usize> = settings.iter().map(|s| s.k).collect();
+        measured.dedup();
+        if measured.is_empty() {
+            measured.push(10);
+        }
+        measured.into_iter().filter_map(|k| self.exhaustive(k)).collect()
+    }
+
+    /// The recall targets for `k` neighbours that searches meet by reading everything now; none where every target takes
+    /// less, and for an index that knows no targets.
+    pub fn exhaustive(&self, k: usize) -> Option<Exhaustive> {
+        let body = self.tempered()?;
+        let is_exhaustive = |recall: f64| self.reads_everything(k, recall);
+        if !is_exhaustive(1.0 - FINEST) {
+            return None;
+        }
+        // Higher targets never take less: the limit lies between the two, on a scale of misses.
+        let (mut below, mut from) = (1.0, FINEST);
+        while below / from > 1.0 + 1e-4 {
+            let middle = f64::sqrt(below * from);
+            match is_exhaustive(1.0 - middle) {
+                true => from = middle,
+                false => below = middle,
+            }
+        }
+        let is_all = 1.0 - below < 1e-3;
+        Some(Exhaustive {
+            k,
+            above: if is_all { 0.0 } else { 1.0 - below },
+            cause: self.cause(body, k),
+        })
+    }
+
+    fn cause(&self, body: &TemperedBody, k: usize) -> Cause {
+        let calibration = body.calibration();
+        if self.len() <= EXHAUSTIVE_POINTS {
+            return Cause::FewPoints;
+        }
+        if calibration.stale {
+            return Cause::Missed;
+        }
+        let mut settings = calibration.measured_for(k).peekable();
+        if settings.peek().is_none() {
+            return Cause::Unmeasured;
+        }
+        let mut highest = 0.0;
+        for setting in settings {
+            if setting.everything {
+                return Cause::Cost {
+                    recall: setting.recall,
+                };
+            }
+            highest = setting.recall;
+        }
+        Cause::Beyond { recall: highest }
+    }
+
+    /// The number of points from which on the index trains itself anew; none for an index that does not change.
+    pub fn trains_at(&self) -> Option<usize> {
+        let body = self.changing().ok()?;
+        let growth = match body.calibration().stale {
+            true => STALE_GROWTH,
+            false => GROWTH,
+        };
+        let grown = (self.ledger.built.max(1) as f64 * growth).ceil() as usize;
+        Some(grown.max(EXHAUSTIVE_POINTS + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use garlic_linalg::Rows;
+
+    use super::*;
+    use crate::index::calibration::{Calibration, Setting};
+    use crate::index::{Body, Index};
+    use std::sync::Arc;
+
+    fn index(points: usize, change: impl FnOnce(&mut Calibration)) -> Index {
+        let values: Vec<f32> = (0..2 * points as u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e4)
+            .collect();
+        let builder = Index::builder().threads(1);
+        let builder = builder.set("calibration_queries", "0").unwrap();
+        let mut index = builder.build(Rows::new(&values, 2).unwrap()).unwrap();
+        let setting = |recall: f64, everything: bool| Setting {
+            k: 10,
+            recall,
+            measured: if everything { 1.0 } else { recall },
+            probes: 1,
+            bins: 1.0,
+            rerank: 10,
+            slack: 1.0,
+            trust: 1.0,
+            everything,
+        };
+        let mut calibration = Calibration {
+            points: index.len(),
+            settings: vec![setting(0.9, false), setting(0.95, false), setting(0.99, true)],
+            ..Calibration::default()
+        };
+        change(&mut calibration);
+        if let Body::Tempered(body) = &mut index.body {
+            Arc::make_mut(body).calibration = calibration;
+        }
+        index
+    }
+
+    #[test]
+    fn every_cause_is_told_with_its_limit() {
+        let told = |index: &Index| index.exhaustive(10).unwrap();
+        let cost = told(&index(5000, |_| {}));
+        assert_eq!(cost.cause, Cause::Cost { recall: 0.99 });
+        assert!((0.9499..0.9501).contains(&cost.above), "{cost:?}");
+        assert!(cost.cause.to_string().contains("no setting reached 0.99"));
+        let dear = index(5000, |_| {});
+        assert!(!dear.reads_everything(10, 0.95) && dear.reads_everything(10, 0.951));
+        assert_eq!(dear.exhaustive_targets(), [cost]);
+
+        let beyond = told(&index(5000, |c| drop(c.settings.pop())));
+        assert_eq!(beyond.cause, Cause::Beyond { recall: 0.95 });
+        assert!((0.9874..0.9876).contains(&beyond.above), "{beyond:?}");
+
+        let corrected = told(&index(5000, |c| c.correction = 2.0));
+        assert!((0.8999..0.9001).contains(&corrected.above), "{corrected:?}");
+
+        for (index, cause) in [
+            (index(4096, |_| {}), Cause::FewPoints),
+            (index(5000, |c| c.stale = true), Cause::Missed),
+            (index(5000, |c| c.settings.clear()), Cause::Unmeasured),
+        ] {
+            let all = told(&index);
+            assert_eq!((all.cause, all.above), (cause, 0.0));
+        }
+        let cheap = index(5000, |c| c.settings[2].everything = false);
+        assert_eq!(cheap.exhaustive(10), None, "nothing was missed");
+    }
+
+    #[test]
+    fn an_index_tells_when_it_trains_itself() {
+        assert_eq!(index(5000, |_| {}).trains_at(), Some(10_000));
+        assert_eq!(index(5000, |c| c.stale = true).trains_at(), Some(7500));
+        assert_eq!(index(100, |_| {}).trains_at(), Some(4097));
+        let empty = Index::empty(3, Default::default()).unwrap();
+        assert_eq!(empty.trains_at(), Some(4097));
+    }
+}
