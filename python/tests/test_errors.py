@@ -80,7 +80,9 @@ def test_searches(built, queries):
     with pytest.raises(ValueError, match="dimension 5, the query has 3"):
         garlic.Index(5).search([1, 2, 3])
     with pytest.raises(ValueError, match="no points yet"):
-        garlic.Index(5).save("nowhere")
+        garlic.Index(5, preset="paper").save("nowhere")
+    with pytest.raises(ValueError, match="`threads` is 0"):
+        garlic.Index(5, threads=0)
 
 
 def test_files(tmp_path, built, queries):

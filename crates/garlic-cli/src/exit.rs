@@ -163,7 +163,8 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::Moved { .. }
         | Error::Forked { .. }
         | Error::ReadOnly { .. }
-        | Error::Broken { .. } => Code::Failed,
+        | Error::Broken { .. }
+        | Error::FilterInItself => Code::Failed,
         // Writing turns its errors into a `Fault`; what is left was read.
         Error::Io { .. }
         | Error::Format { .. }
@@ -173,6 +174,8 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::Shape(_)
         | Error::NotFinite { .. }
         | Error::TooLarge { .. }
+        | Error::TooSmall { .. }
+        | Error::TooClose { .. }
         | Error::ZeroVector { .. }
         | Error::ZeroQuery { .. }
         | Error::TooLong { .. }
@@ -278,6 +281,8 @@ mod tests {
             QueryNotFinite { row, column, value } => BadInput,
             TooLarge { row, column, value, limit } => BadInput,
             QueryTooLarge { row, column, value, limit } => BadInput,
+            TooSmall { largest: value, limit } => BadInput,
+            TooClose { row, distance: 1.0 } => BadInput,
             ZeroVector { row } => BadInput,
             ZeroQuery { row } => BadInput,
             TooLong { row, length: 2.0, longest: 1.0 } => BadInput,
@@ -303,6 +308,9 @@ mod tests {
             Cancelled => Cancelled,
             Threads { threads: 1, message: text() } => Failed,
             Locked { path: path() } => Failed,
+            Moved { path: path() } => Failed,
+            Forked { path: path() } => Failed,
+            FilterInItself => Failed,
             ReadOnly { path: path() } => Failed,
             Broken { path: path(), message: text() } => Failed,
         ]

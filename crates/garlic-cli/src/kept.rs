@@ -17,6 +17,7 @@ pub(crate) struct Kept {
     mapped: u64,
     memory: Memory,
     drift: Drift,
+    trains_at: Option<usize>,
 }
 
 impl Kept {
@@ -31,6 +32,7 @@ impl Kept {
             mapped: index.mapped_bytes(),
             memory: index.memory(),
             drift: index.drift(),
+            trains_at: index.trains_at(),
         })
     }
 
@@ -48,6 +50,7 @@ impl Kept {
         about["mapped_bytes"] = json!(self.mapped);
         about["changes"] = json!(self.drift.added + self.drift.removed);
         about["drift"] = json!(self.drift);
+        about["trains_at"] = json!(self.trains_at);
         about["memory"] = json!(self.memory);
     }
 
@@ -68,10 +71,14 @@ impl Kept {
             ),
         };
         let changes = format!(
-            "{} points added and {} removed since it was built from {}",
+            "{} points added and {} removed since {}",
             table::count(drift.added as usize),
             table::count(drift.removed as usize),
-            table::count(drift.built as usize)
+            match (drift.built, drift.trainings) {
+                (0, _) => "it began empty".to_owned(),
+                (built, 0) => format!("it was built from {}", table::count(built as usize)),
+                (built, _) => format!("it was trained on {}", table::count(built as usize)),
+            }
         );
         let moved = writer::advice(drift).unwrap_or_else(|| {
             format!(
@@ -79,7 +86,25 @@ impl Kept {
                 drift.spread
             )
         });
-        vec![("kept", kept), ("changes", changes), ("drift", moved)]
+        let trained = match (drift.trainings, self.trains_at) {
+            (_, None) => None,
+            (0, Some(at)) => Some(format!("trains itself at {} points", table::count(at))),
+            (times, Some(at)) => Some(format!(
+                "trained anew {} so far; the next time at {} points",
+                table::times(times as usize),
+                table::count(at)
+            )),
+        };
+        let mut facts = vec![("kept", kept), ("changes", changes), ("drift", moved)];
+        facts.extend(trained.map(|trained| ("growth", trained)));
+        if drift.correction > 1.0 {
+            let told = format!(
+                "were missed since the index changed; searches aim at {:.1} times fewer misses",
+                drift.correction
+            );
+            facts.push(("targets", told));
+        }
+        facts
     }
 
     /// Bytes that the index takes.

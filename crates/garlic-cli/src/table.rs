@@ -88,6 +88,25 @@ pub(crate) fn count(n: usize) -> String {
     text
 }
 
+/// `0.95`, `0.9998`: a share close to one, with the digits that tell it from one.
+pub(crate) fn recall(share: f64) -> String {
+    let digits = match 1.0 - share {
+        missed if missed > 0.0 => (2.0 - missed.log10()).floor().clamp(2.0, 9.0) as usize,
+        _ => 2,
+    };
+    let text = format!("{share:.digits$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}
+
+/// `once`, `3 times`.
+pub(crate) fn times(n: usize) -> String {
+    match n {
+        1 => "once".to_owned(),
+        n => format!("{} times", count(n)),
+    }
+}
+
 /// `1.5 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];

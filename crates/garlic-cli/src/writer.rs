@@ -1,13 +1,18 @@
 //! Changing an index: a directory batch by batch, a file as a whole.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use garlic_ann::{Drift, Error, Index, Live, Rows};
 
 use crate::exit::Fault;
+use crate::interrupt::Watch;
 use crate::output;
 use crate::place;
+
+/// How often it is looked whether a training has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// An index that is open for changes.
 pub(crate) struct Writer {
@@ -77,6 +82,34 @@ impl Writer {
         }
     }
 
+    /// Before `more` points are added: the points that the index will be trained on then, before the call returns.
+    pub(crate) fn trains_with(&self, more: usize) -> Option<usize> {
+        match &self.kept {
+            Kept::File(index) => {
+                let points = index.len() + more;
+                index.trains_at().filter(|at| points >= *at).map(|_| points)
+            }
+            // It is trained beside the changes.
+            Kept::Directory(_) => None,
+        }
+    }
+
+    /// Whether a directory is being trained beside its changes.
+    pub(crate) fn is_training(&self) -> bool {
+        matches!(&self.kept, Kept::Directory(live) if live.training().running)
+    }
+
+    /// Waits for a training of a directory; false if Ctrl-C came first.
+    pub(crate) fn wait(&self, watch: &Watch) -> bool {
+        while self.is_training() {
+            if watch.check().is_err() {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
     /// The error of a change, with the name of the index and the right exit code.
     pub(crate) fn failed(&self, error: Error) -> anyhow::Error {
         explain(&self.path, error)
@@ -97,6 +130,12 @@ impl Writer {
                     eprintln!(
                         "garlic: all changes are in the log, but no checkpoint could be made ({reason}); `garlic \
                          compact` tries again"
+                    );
+                }
+                if let Some(reason) = live.training().failed {
+                    eprintln!(
+                        "garlic: all changes are in the index, but it could not be trained anew ({reason}); it is tried \
+                         again when it has grown"
                     );
                 }
                 Ok(Index::clone(&live.snapshot()))
@@ -120,8 +159,13 @@ pub(crate) fn explain(path: &Path, error: Error) -> anyhow::Error {
 /// One line of advice when the data have moved away from what the index was fitted to.
 pub(crate) fn advice(drift: &Drift) -> Option<String> {
     drift.rebuild.then(|| {
+        if drift.reads_everything {
+            return "a rebuild would pay (`garlic compact --retrain`): targets were missed since the index changed, and it \
+                    reads everything until the next training"
+                .to_owned();
+        }
         format!(
-            "a rebuild would pay: added points lie {:.2} times as far (squared) from their cells, and {} cells hold \
+            "a rebuild would pay (`garlic compact --retrain`): added points lie {:.2} times as far (squared) from their cells, and {} cells hold \
              what a build would give {}",
             drift.spread, drift.cells, drift.cells_of_a_build
         )

@@ -244,7 +244,7 @@ fn inspect_and_verify_tell_how_an_index_is_kept() {
     for word in [
         "live: sound",
         "log",
-        "3,598 points",
+        "6,598 points",
         "generation 1",
         "VECTORS",
     ] {

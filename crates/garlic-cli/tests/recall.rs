@@ -61,7 +61,7 @@ fn the_default_preset_needs_no_flags() {
 
     let text = lab.run(&build).expect(0).stdout;
     for word in [
-        "3,000 of dimension 8",
+        "6,000 of dimension 8",
         "cells",
         "axes each",
         "bins",

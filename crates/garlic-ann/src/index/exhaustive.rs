@@ -79,7 +79,10 @@ impl Index {
         if measured.is_empty() {
             measured.push(10);
         }
-        measured.into_iter().filter_map(|k| self.exhaustive(k)).collect()
+        measured
+            .into_iter()
+            .filter_map(|k| self.exhaustive(k))
+            .collect()
     }
 
     /// The recall targets for `k` neighbours that searches meet by reading everything now; none where every target takes
@@ -172,7 +175,11 @@ mod tests {
         };
         let mut calibration = Calibration {
             points: index.len(),
-            settings: vec![setting(0.9, false), setting(0.95, false), setting(0.99, true)],
+            settings: vec![
+                setting(0.9, false),
+                setting(0.95, false),
+                setting(0.99, true),
+            ],
             ..Calibration::default()
         };
         change(&mut calibration);

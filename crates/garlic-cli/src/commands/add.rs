@@ -23,6 +23,9 @@ use crate::writer::{self, Writer};
 /// An index directory (`garlic build --live`) takes one batch after the other: each is on the device before the next
 /// begins, and stays whatever happens then. An index file is changed in memory and replaced as a whole at the end.
 ///
+/// An index that has grown past 4,096 points is trained, and trained anew each time it has doubled: a file before it is
+/// replaced, a directory beside the batches; the command waits for that at its end.
+///
 /// Dimension and identifiers are checked before the first batch. Without --ids the vectors get the numbers that follow
 /// the largest one there is.
 #[derive(Debug, clap::Args)]
@@ -41,6 +44,10 @@ pub(crate) struct Args {
     /// Vectors of one batch
     #[arg(long, value_name = "N", default_value = "10000", value_parser = positive)]
     batch: usize,
+    /// Do not wait for the training of a directory that the new points made due: it begins again when the directory is
+    /// opened for writing
+    #[arg(long)]
+    no_wait: bool,
     /// No progress and no summary
     #[arg(short, long)]
     quiet: bool,
@@ -53,6 +60,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic add vectors.garlic more.npy
   garlic add live-index more.fvecs --ids more.txt --batch 1000
+  garlic add live-index more.npy --no-wait
   garlic add live-index changed.npy --ids changed.txt --update --json";
 
 /// Adds.
@@ -76,6 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             before.metric()
         ));
     }
+    let (drift_before, points_before) = (before.drift(), before.len());
     let first = given.is_none().then(|| before.next_id());
     let ids = given.unwrap_or_else(|| {
         let first = first.unwrap_or(0);
@@ -91,12 +100,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     put_all(args, &mut writer, &vectors, &ids, &watch, &mut meter)?;
     meter.finish();
+    let given_up = writer.is_training() && args.no_wait;
+    if writer.is_training() && !given_up {
+        meter.note("waiting for the training that the new points made due");
+        if !writer.wait(&watch) {
+            let so_far = format!(
+                "all {} vectors are in the index; its training begins again when it is opened for writing",
+                ids.len()
+            );
+            return Err(Fault::cancelled_after(&so_far));
+        }
+    }
     let index = writer.finish()?;
     let seconds = start.elapsed().as_secs_f64();
     drop(watch);
 
     let (count, rate) = (ids.len(), ids.len() as f64 / seconds.max(1e-9));
     let drift = index.drift();
+    let trainings = drift.trainings.saturating_sub(drift_before.trainings);
     if args.json {
         let (added, updated) = if args.update { (0, count) } else { (count, 0) };
         return output::print_json(&json!({
@@ -109,6 +130,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "batches": count.div_ceil(args.batch),
             "seconds": seconds,
             "per_second": rate,
+            "trainings": trainings,
+            "trained_points": drift.built,
+            "training_given_up": given_up,
             "drift": drift,
         }));
     }
@@ -131,6 +155,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ),
         ("points", table::count(index.len())),
     ];
+    if trainings > 0 {
+        let told = format!(
+            "trained anew {}, last on {} points: it has grown from {} points, {}",
+            table::times(trainings as usize),
+            table::count(drift.built as usize),
+            table::count(points_before),
+            match drift_before.built {
+                0 => "and had not been trained".to_owned(),
+                built => format!("and was trained on {}", table::count(built as usize)),
+            }
+        );
+        entries.push(("training", told));
+    }
+    if given_up {
+        let told = "given up; it begins again when the directory is opened for writing";
+        entries.push(("training", told.to_owned()));
+    }
     entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
     output::print(&table::list(&entries))
 }
@@ -172,6 +213,14 @@ fn put_all(
         };
         if watch.check().is_err() {
             return Err(Fault::cancelled_after(&so_far));
+        }
+        if !args.update
+            && let Some(points) = writer.trains_with(names.len())
+        {
+            meter.note(&format!(
+                "training anew, on {} points",
+                table::count(points)
+            ));
         }
         if let Err(error) = writer.put(input::rows(batch, dim)?, names, args.update) {
             // After a failure of the device nobody knows about the first batch, either.

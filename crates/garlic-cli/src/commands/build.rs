@@ -1,8 +1,11 @@
 //! `garlic build`: from vectors to an index file or an index directory.
 
+mod empty;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use garlic_ann::index::EXHAUSTIVE_POINTS;
 use garlic_ann::{BuildReport, Config, Index, Live, Metric, Preset, Rows};
 use garlic_data::Vectors;
 use serde_json::{Value, json};
@@ -30,19 +33,32 @@ use crate::tempered;
 /// An index is one file, which `garlic add` and `garlic remove` replace as a whole. With --live it is a directory that
 /// keeps every change: for indexes that change often, or while they are searched.
 ///
+/// With --empty the index has no points: `garlic add` brings them, in any order, and the index trains itself as it grows. With
+/// --train-on its cells are fitted to a sample before that.
+///
 /// Parameters come from the preset, the metric from the data set if it names one, then from the file of `--config`, then from `--set`, then from the flags
 /// of their own; later ones win. `garlic config` prints all of them with their meaning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Vectors to index: a file, or the name of a data set
-    data: PathBuf,
+    #[arg(required_unless_present = "empty")]
+    data: Option<PathBuf>,
     /// Index file to write; with --live, directory to make
     #[arg(short, long, value_name = "INDEX")]
     output: PathBuf,
     /// Make an index directory, which keeps every change
     #[arg(long)]
     live: bool,
+    /// Make an index without points; it needs --dim or --train-on
+    #[arg(long, conflicts_with_all = ["data", "ids", "partition", "history", "train_fraction"])]
+    empty: bool,
+    /// Dimension of the vectors that an empty index takes
+    #[arg(long, value_name = "N", value_parser = positive, requires = "empty")]
+    dim: Option<usize>,
+    /// Sample that the cells and the calibration of an empty index are fitted to: a file, or the name of a data set
+    #[arg(long, value_name = "SAMPLE", requires = "empty")]
+    train_on: Option<PathBuf>,
     /// Identifiers of the vectors: text with one a line, .npy, .ivecs or .ibin; `-` for standard input [default: row
     /// numbers]
     #[arg(long, value_name = "FILE")]
@@ -92,6 +108,8 @@ Examples:
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
   garlic build embeddings.npy -o embeddings.garlic --metric cosine
   garlic build vectors.npy -o live-index --live --ids ids.txt
+  garlic build --empty --dim 128 -o vectors.garlic
+  garlic build --empty --train-on sample.npy -o live-index --live
   garlic build vectors.npy -o vectors.garlic --partition labels.npy
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
@@ -172,9 +190,17 @@ fn best_cells(index: &Index, rows: Rows<'_>, watch: &Watch) -> anyhow::Result<Ve
 
 /// Builds and saves.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let Some(data) = args.data.as_deref().filter(|_| !args.empty) else {
+        if args.dim.is_none() && args.train_on.is_none() {
+            return Err(Fault::usage(
+                "--empty does not say for which vectors; add --dim, or a sample with --train-on",
+            ));
+        }
+        return empty::run(args);
+    };
     // Before the data are looked at: mistakes in the parameters are cheapest to find.
     configuration(args, None)?;
-    let data_path = names::data(&args.data)?;
+    let data_path = names::data(data)?;
     let made_for = input::metric(&data_path)?;
     let config = configuration(args, made_for)?;
     let preset = config::preset_of(&config);
@@ -235,12 +261,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Ctrl-C while the last bins were made counts as well.
     watch.check()?;
     let (index, report) = built.with_context(|| data_path.display().to_string())?;
-    let written = if args.live {
-        Live::create(&args.output, index.clone()).map(drop)
-    } else {
-        index.save(&args.output)
-    };
-    written.map_err(|e| output::save_error(&args.output, e))?;
+    write(args, &index)?;
     if let (Some(path), Some(body)) = (&args.history, index.published()) {
         let text = serde_json::to_vec_pretty(body.history())?;
         output::write_file(path, |out| {
@@ -249,17 +270,40 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         })?;
     }
     drop(watch);
+    tell(args, threads, &index, &report)
+}
 
-    let mut summary = summary(args, threads, &index, &report);
-    summary["preset"] = json!(preset);
-    summary["overrides"] = Value::Object(overrides);
+/// Saves the index where the flags say.
+fn write(args: &Args, index: &Index) -> anyhow::Result<()> {
+    let written = if args.live {
+        Live::create(&args.output, index.clone()).map(drop)
+    } else {
+        index.save(&args.output)
+    };
+    written.map_err(|e| output::save_error(&args.output, e))
+}
+
+/// Prints the summary, and what users should know about the index before they search it.
+fn tell(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> anyhow::Result<()> {
+    // Small indexes are always read whole, which takes next to no time.
+    let is_small = index.len() <= EXHAUSTIVE_POINTS;
+    if tempered::reads_everything(index) && !is_small && !args.quiet {
+        let why = tempered::why_everything(index);
+        eprintln!(
+            "garlic: warning: searches read everything to reach the index's recall of {}: {why}",
+            index.config().recall
+        );
+    }
+    let mut summary = summary(args, threads, index, report);
+    summary["preset"] = json!(config::preset_of(index.config()));
+    summary["overrides"] = Value::Object(config::overrides(index.config()));
     if args.json {
         return output::print_json(&summary);
     }
     if args.quiet {
         return Ok(());
     }
-    output::print(&readable(args, &index, &summary))
+    output::print(&readable(args, index, &summary))
 }
 
 /// The configuration that the flags describe, checked; `made_for` is the metric unless they name another.
@@ -348,7 +392,23 @@ fn times(seconds: &Value) -> String {
         .filter(|(part, _)| of(part) > 0.0)
         .map(|(part, told)| format!("{told} {}", table::seconds(of(part))))
         .collect();
-    format!("{} ({})", table::seconds(of("total")), parts.join(", "))
+    let total = table::seconds(of("total"));
+    match parts.is_empty() {
+        true => total,
+        false => format!("{total} ({})", parts.join(", ")),
+    }
+}
+
+/// What an index without points was trained on, and when it trains itself.
+fn trained(index: &Index) -> String {
+    let at = table::count(index.trains_at().unwrap_or(0));
+    match index.drift().built {
+        0 => format!("none yet; it trains itself at {at} points"),
+        sample => format!(
+            "on a sample of {}; it trains itself anew at {at} points",
+            table::count(sample as usize)
+        ),
+    }
 }
 
 fn readable(args: &Args, index: &Index, summary: &Value) -> String {
@@ -377,6 +437,12 @@ fn readable(args: &Args, index: &Index, summary: &Value) -> String {
     }
     if let Some(body) = index.tempered() {
         entries.extend(tempered::facts(index, body));
+        if tempered::reads_everything(index) {
+            entries.extend(tempered::exhaustive(index));
+        }
+    }
+    if index.is_empty() {
+        entries.push(("training", trained(index)));
     }
     entries.push(("time", times(&summary["seconds"])));
     entries.push(("size", size));

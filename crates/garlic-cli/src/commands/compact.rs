@@ -15,8 +15,8 @@ use crate::writer;
 /// Lay an index directory out anew: without removed points, with nothing to replay
 ///
 /// Writes a new checkpoint, after checking all of the old one, and begins an empty log; searches may go on meanwhile.
-/// It does not train: `garlic inspect` tells when a rebuild would pay. An index file is always compact: it is
-/// checked and left as it is, unless it is to be recalibrated.
+/// It trains only with --retrain: `garlic inspect` tells when that would pay. An index file is always compact: it is
+/// checked and left as it is, unless it is to be recalibrated or trained.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Measure again what recall targets take, for an index that has grown; of an index file as well
     #[arg(long)]
     recalibrate: bool,
+    /// Train axes, cells, bins and calibration anew, from all points; of an index file as well
+    #[arg(long, conflicts_with = "recalibrate")]
+    retrain: bool,
     /// No summary
     #[arg(short, long)]
     quiet: bool,
@@ -37,6 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic compact live-index
   garlic compact live-index --recalibrate
+  garlic compact live-index --retrain
   garlic compact live-index --json";
 
 /// Compacts.
@@ -49,16 +53,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         place::verify_directory(&args.index)?;
         // A first Ctrl-C waits until the checkpoint is whole.
         let _watch = Watch::start();
-        let done = match args.recalibrate {
-            true => live.recalibrate(),
-            false => live.compact(),
+        let done = match (args.recalibrate, args.retrain) {
+            (true, _) => live.recalibrate(),
+            (_, true) => live.retrain(),
+            _ => live.compact(),
         };
         done.map_err(|e| writer::explain(&args.index, e))?;
         Index::clone(&live.snapshot())
     } else {
         let mut index = place::load_sound(&args.index)?;
-        if args.recalibrate {
-            index.recalibrate()?;
+        if args.recalibrate || args.retrain {
+            match args.retrain {
+                true => index.retrain()?,
+                false => index.recalibrate()?,
+            }
             index
                 .save(&args.index)
                 .map_err(|e| output::save_error(&args.index, e))?;

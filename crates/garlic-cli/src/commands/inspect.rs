@@ -203,6 +203,7 @@ fn readable(args: &Args, index: &Index, kept: &Kept) -> String {
     }
     if let Some(body) = index.tempered() {
         entries.extend(tempered::facts(index, body));
+        entries.extend(tempered::exhaustive(index));
         entries.push(("effective axes", in_words(effective_axes(body), 1)));
         entries.push(("variance kept", in_words(variance_kept(body), 3)));
     }

@@ -83,7 +83,8 @@ pub const POINTS: usize = 300;
 pub const QUERIES: usize = 20;
 pub const DIM: usize = 6;
 
-pub const MANY: usize = 3000;
+/// More than those that every search reads whole.
+pub const MANY: usize = 6000;
 pub const ASKED: usize = 40;
 pub const WIDE: usize = 8;
 
@@ -120,7 +121,7 @@ impl Lab {
         lab
     }
 
-    /// `many.npy` (3000 x 8), `asked.fvecs` (40 x 8) and `many.garlic`, built with the default preset.
+    /// `many.npy` (6000 x 8), `asked.fvecs` (40 x 8) and `many.garlic`, built with the default preset.
     pub fn with_default_index() -> Self {
         let lab = Self::new();
         garlic_data::write_npy_f32(lab.path("many.npy"), &clusters(MANY, WIDE, 3), WIDE).unwrap();

@@ -1,0 +1,99 @@
+//! `garlic build --empty`: an index without points, with or without a sample to train it on.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use garlic_ann::index::Seconds;
+use garlic_ann::{BuildReport, Config, Index, Metric, Preset};
+
+use super::{Args, configuration, tell, write};
+use crate::commands::config;
+use crate::exit::Fault;
+use crate::input;
+use crate::interrupt::Watch;
+use crate::names;
+use crate::output;
+use crate::progress::Reporter;
+use crate::system;
+
+/// Makes an index without points and saves it.
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    configuration_of_empty(args, None)?;
+    let sample = args.train_on.as_deref().map(names::data).transpose()?;
+    let made_for = match &sample {
+        Some(sample) => input::metric(sample)?,
+        None => None,
+    };
+    let config = configuration_of_empty(args, made_for)?;
+    let mut inputs: Vec<&Path> = sample.as_deref().into_iter().collect();
+    inputs.extend(args.config.as_deref());
+    if args.live {
+        output::check_directory(&args.output)?;
+    } else {
+        output::check_regular(&args.output, &inputs)?;
+    }
+    let threads = args.threads.unwrap_or_else(system::default_threads);
+    let watch = Watch::start();
+    let start = Instant::now();
+    let index = match &sample {
+        Some(sample) => trained(args, config, sample, threads, &watch)?,
+        None => Index::empty(args.dim.unwrap_or(0), config)?,
+    };
+    watch.check()?;
+    let seconds = Seconds {
+        total: start.elapsed().as_secs_f64(),
+        ..Seconds::default()
+    };
+    write(args, &index)?;
+    drop(watch);
+    tell(args, threads, &index, &BuildReport { seconds })
+}
+
+/// The configuration of an index that changes: others have to be built.
+fn configuration_of_empty(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config> {
+    let config = configuration(args, made_for)?;
+    if config::preset_of(&config) == Preset::Paper {
+        return Err(Fault::usage(
+            "an index of preset paper does not change, so it cannot begin empty; build it from its points",
+        ));
+    }
+    if config.spill > 0.0 {
+        return Err(Fault::usage(
+            "an index with points in two cells (`spill`) does not change, so it cannot begin empty; build it from its \
+             points",
+        ));
+    }
+    Ok(config)
+}
+
+fn trained(
+    args: &Args,
+    config: Config,
+    sample: &Path,
+    threads: usize,
+    watch: &Watch,
+) -> anyhow::Result<Index> {
+    let reporter = Reporter::new(args.quiet || args.json);
+    reporter.note(&format!("reading {}", sample.display()));
+    let data = input::base_vectors(sample)?;
+    if let Some(dim) = args.dim.filter(|dim| *dim != data.dim()) {
+        return Err(Fault::input(format!(
+            "{}: the vectors have dimension {}, but --dim says {dim}",
+            sample.display(),
+            data.dim()
+        )));
+    }
+    let values = data.to_f32();
+    let rows = input::rows(&values, data.dim())?;
+    let index = Index::builder()
+        .config(config)
+        .threads(threads)
+        .progress(|p| reporter.update(p))
+        .cancel(watch.flag())
+        .train(rows);
+    reporter.finish();
+    // Ctrl-C at the very end counts as well.
+    watch.check()?;
+    index.with_context(|| sample.display().to_string())
+}
