@@ -108,18 +108,18 @@ def drive(algorithm, groups, x, queries, count, batch):
         ("vibe", "ip", "inner_product"),
     ],
 )
-def test_a_whole_run(load, points, queries, benchmark, metric, ours, batch):
+def test_a_whole_run(load, many_points, queries, benchmark, metric, ours, batch):
     definition = definitions(benchmark)
     (group,) = definition["run_groups"].values()
     (arguments,) = combinations(group["args"])
     algorithm = getattr(load(benchmark), definition["constructor"])(metric, *arguments)
     asked = combinations(group["query_args"])
-    rows = drive(algorithm, asked, points, queries, 10, batch)
+    rows = drive(algorithm, asked, many_points, queries, 10, batch)
     assert len({name for _, name, *_ in rows}) == len(asked)
     works = []
     for (recall,), _, _, answers, additional in rows:
         full = np.array([np.resize(answer, 10) for answer in answers])
-        assert brute.recall(full, queries, points, ours) > recall - 0.1
+        assert brute.recall(full, queries, many_points, ours) > recall - 0.1
         assert 10 <= additional["exact_distances"] < additional["distance_equivalents"]
         assert additional["dist_comps"] == pytest.approx(additional["distance_equivalents"] * 2 * len(queries))
         works.append(additional["distance_equivalents"])

@@ -17,8 +17,8 @@ def close():
     pyplot.close("all")
 
 
-def test_recall_grows_with_work(built, queries):
-    ax = plot.recall(built, queries, k=10, targets=(0.7, 0.9, 0.99))
+def test_recall_grows_with_work(built_of_many, queries):
+    ax = plot.recall(built_of_many, queries, k=10, targets=(0.7, 0.9, 0.99))
     exact, work = (line.get_xydata() for line in ax.get_lines())
     assert (np.diff(exact[:, 0]) >= 0).all() and exact[-1, 0] > 0.97
     assert (np.diff(exact[:, 1]) > 0).all() and (work[:, 1] > exact[:, 1]).all()
