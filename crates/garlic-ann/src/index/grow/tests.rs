@@ -6,6 +6,7 @@ use super::Due;
 use crate::config::Config;
 use crate::index::{Index, Workers};
 use crate::metric::Metric;
+use crate::search::Search;
 
 const DIM: usize = 8;
 
@@ -101,14 +102,43 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
 fn strangers_make_a_check_due() {
     let data = cloud(5200, 3);
     let mut index = Index::builder().build(rows(&data[..5000 * DIM])).unwrap();
-    let (like, far) = (&data[5000 * DIM..], &data[..200 * DIM]);
+    let (like, far) = (&data[5000 * DIM..], &data[..400 * DIM]);
     index.add_only(rows(like), &ids(5000..5200)).unwrap();
     assert_eq!(index.due(), None);
     let far: Vec<f32> = far.iter().map(|v| v + 30.0).collect();
-    index.add_only(rows(&far), &ids(6000..6200)).unwrap();
+    let far = rows(&far);
+    index.add_only(far.slice(0..200), &ids(6000..6200)).unwrap();
+    assert_eq!((index.due(), index.ledger.strangers), (None, 200));
+    // Searches read them as long as they are there, and no longer.
+    let nearest = |index: &Index| {
+        let search = Search::new(1).recall(0.6);
+        index.search(far.row(7), &search).unwrap().hits[0]
+    };
+    assert_eq!((nearest(&index).id, nearest(&index).distance), (6007, 0.0));
+    index.remove_only(&ids(6000..6100)).unwrap();
+    assert_eq!((index.due(), index.ledger.strangers), (None, 100));
+    assert!(nearest(&index).id > 6099);
+    index
+        .update_only(far.slice(0..100), &ids(6100..6200))
+        .unwrap();
+    assert_eq!((index.due(), index.ledger.strangers), (None, 100));
+    index
+        .add_only(far.slice(200..400), &ids(6200..6400))
+        .unwrap();
     assert_eq!(index.due(), Some(Due::Check));
     index.maintain().unwrap();
     assert_eq!((index.due(), index.ledger.strangers), (None, 0));
+    // A file keeps their number: an index that was opened is checked with its next change.
+    let elsewhere: Vec<f32> = data[..10 * DIM].iter().map(|v| v - 90.0).collect();
+    index.add_only(rows(&elsewhere), &ids(7000..7010)).unwrap();
+    assert_eq!((index.due(), index.ledger.strangers), (None, 10));
+    let mut opened = Index::from_bytes(&index.to_bytes()).unwrap();
+    assert_eq!(opened.due(), Some(Due::Check));
+    let known = rows(&data[..10 * DIM]);
+    opened.add_only(known, &ids(8000..8010)).unwrap();
+    assert_eq!(opened.due(), Some(Due::Check), "and not forgotten");
+    opened.maintain().unwrap();
+    assert_eq!((opened.due(), opened.ledger.strangers), (None, 0));
 }
 
 /// Lengths that an index of inner products begins with say nothing about the vectors that come.
@@ -129,7 +159,7 @@ fn inner_products_make_room_for_the_vectors_that_come() {
         }
         let room = index.embedding.longest().unwrap();
         assert!(
-            room >= longest * 0.999_999 && room < 1.3 * longest,
+            room >= longest * 0.999_999 && room <= 1.51 * longest,
             "{room} {longest}"
         );
     }

@@ -321,12 +321,13 @@ impl Index {
         self.commit(body, changes, replaced)?;
         self.ledger.note_added(&radii);
         let is_drifting = self.ledger.is_drifting();
+        let strangers = self.strangers.len();
         for (row, radius) in radii.iter().enumerate() {
             if is_drifting || self.is_strange(vectors.row(row), *radius) {
                 self.strangers.push(ids[row], vectors.row(row));
             }
         }
-        self.ledger.strangers = self.strangers.len() as u64;
+        self.ledger.strangers += (self.strangers.len() - strangers) as u64;
         Ok(())
     }
 
@@ -365,7 +366,10 @@ impl Index {
             return Ok(0);
         }
         changes.living -= gone.len();
+        let strangers = self.strangers.len();
         self.strangers.remove(&gone, self.space.dim());
+        // Those that a file did not keep stay lost.
+        self.ledger.strangers -= (strangers - self.strangers.len()) as u64;
         changes.homes.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
