@@ -141,6 +141,20 @@ fn strangers_make_a_check_due() {
     assert_eq!((opened.due(), opened.ledger.strangers), (None, 0));
 }
 
+/// A small index reads everything and keeps no strangers twice; it is checked when it has grown out of that.
+#[test]
+fn small_indexes_only_count_strangers() {
+    let data = cloud(4100, 5);
+    let mut index = Index::builder().build(rows(&data[..4000 * DIM])).unwrap();
+    let far: Vec<f32> = data[..20 * DIM].iter().map(|v| v + 30.0).collect();
+    index.add_only(rows(&far), &ids(5000..5020)).unwrap();
+    assert_eq!((index.ledger.strangers, index.strangers.len()), (20, 0));
+    assert_eq!(index.due(), None);
+    let rest = &data[4000 * DIM..];
+    index.add_only(rows(rest), &ids(4000..4100)).unwrap();
+    assert_eq!(index.due(), Some(Due::Check));
+}
+
 /// Lengths that an index of inner products begins with say nothing about the vectors that come.
 #[test]
 fn inner_products_make_room_for_the_vectors_that_come() {

@@ -12,7 +12,7 @@ use super::bits::Bits;
 use super::homes::Homes;
 use super::join::{Coming, Replaced, emptied, with_moved};
 use super::reshape::{Members, gather, relay};
-use super::view::View;
+use super::view::{EXHAUSTIVE_POINTS, View};
 use super::{Changes, LiveCell, Numbering, Overlay};
 use crate::cancel::Cancel;
 use crate::config::Store;
@@ -321,13 +321,16 @@ impl Index {
         self.commit(body, changes, replaced)?;
         self.ledger.note_added(&radii);
         let is_drifting = self.ledger.is_drifting();
-        let strangers = self.strangers.len();
+        // Where everything is read their number is enough: with it a check is due as soon as there are more points.
+        let is_kept = self.len() > EXHAUSTIVE_POINTS;
         for (row, radius) in radii.iter().enumerate() {
             if is_drifting || self.is_strange(vectors.row(row), *radius) {
-                self.strangers.push(ids[row], vectors.row(row));
+                self.ledger.strangers += 1;
+                if is_kept {
+                    self.strangers.push(ids[row], vectors.row(row));
+                }
             }
         }
-        self.ledger.strangers += (self.strangers.len() - strangers) as u64;
         Ok(())
     }
 
