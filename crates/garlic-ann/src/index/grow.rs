@@ -130,7 +130,7 @@ impl Index {
         (is_changed || is_strange).then_some(Due::Check)
     }
 
-    /// Does what is due, and again what is due then.
+    /// Does what is due.
     pub(crate) fn maintain(&mut self) -> Result<()> {
         if let Some(due) = self.due() {
             *self = self.maintained(due, &Cancel::default())?;

@@ -3,6 +3,7 @@
 //! The batches that come meanwhile are written down and applied to the new index before it takes the old one's place. A
 //! writer that is far ahead of the training waits for it: a target is a promise, and the journal lies in memory.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use super::record::{Batch, Change};
 use super::{Live, Shared, Turn, Writer};
 use crate::cancel::Cancel;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::{Due, Index};
 
 /// Points in the journal, as a share of those that the training began with, above which writers wait.
@@ -160,7 +161,14 @@ impl Shared {
         loop {
             #[cfg(test)]
             drop(self.gate.lock());
-            let done = job.index.maintained(job.due, cancel);
+            // A panic would leave the journal open, and no training would ever follow.
+            let attempt = AssertUnwindSafe(|| job.index.maintained(job.due, cancel));
+            let done = panic::catch_unwind(attempt).unwrap_or_else(|_| {
+                Err(Error::Broken {
+                    path: self.directory.clone().unwrap_or_default(),
+                    message: "the training panicked".into(),
+                })
+            });
             let next = self.write(|current, turn| {
                 let journal = turn.journal.take();
                 let changes = journal.map(|journal| journal.changes).unwrap_or_default();
