@@ -66,8 +66,8 @@ impl<'a> Judge<'a> {
         if let Some(point) = self.view.point(position) {
             point.read(index.space.dim(), &mut self.stored);
         }
-        let query = index.embedding.plain(query);
-        index.embedding.reported(query, squared, &self.stored)
+        let plain = |vector| index.embedding.plain(vector);
+        -garlic_simd::dot(plain(query), plain(&self.stored))
     }
 }
 
