@@ -108,7 +108,10 @@ pub(crate) fn calibrate(
             } = table.settings[number];
             let plan = table.plan(ks[at], target);
             if !everything && !plan.all && trial.run(&plan, cancel)?.recall < target {
-                table.settings[number].measured = target;
+                // So are those before it, which may have measured as much by chance.
+                for setting in &mut table.settings[first..=number] {
+                    setting.measured = setting.measured.min(setting.recall);
+                }
             }
         }
     }
