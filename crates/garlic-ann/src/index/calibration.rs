@@ -1,5 +1,7 @@
 //! What a recall target takes: measured once, when the index is built.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::search::Plan;
@@ -122,6 +124,14 @@ impl Calibration {
         // As many times as many points may be as near as codes can tell.
         let rerank = (plan.rerank as f64 * growth).ceil() as usize;
         Plan { rerank, ..plan }
+    }
+
+    /// Lets each of some settings, which follow each other, be taken for its own target and no higher one. A lower target that
+    /// measured more by chance would otherwise be interpolated from in place of the setting that was found for a target.
+    pub(super) fn take_whole(&mut self, numbers: RangeInclusive<usize>) {
+        for setting in &mut self.settings[numbers] {
+            setting.measured = setting.measured.min(setting.recall);
+        }
     }
 
     /// The cheapest way to search `k` neighbours with this recall. What was not measured is not guessed: without a table,
@@ -264,6 +274,20 @@ mod tests {
         assert!(plan.trust > NO_TRUST);
         table.settings[0].measured = 1.0;
         assert_eq!(table.plan(10, 0.3).rerank, 20);
+    }
+
+    #[test]
+    fn a_lower_target_that_measured_more_gives_way_where_it_was_found_wanting() {
+        let mut table = table();
+        table.settings[0].measured = 0.95;
+        assert_eq!(
+            table.plan(10, 0.9).rerank,
+            20,
+            "interpolated from the first"
+        );
+        table.take_whole(0..=1);
+        assert_eq!(table.plan(10, 0.9).rerank, 40, "its own");
+        assert_eq!(table.plan(10, 0.8).rerank, 20);
     }
 
     #[test]

@@ -108,10 +108,7 @@ pub(crate) fn calibrate(
             } = table.settings[number];
             let plan = table.plan(ks[at], target);
             if !everything && !plan.all && trial.run(&plan, cancel)?.recall < target {
-                // So are those before it, which may have measured as much by chance.
-                for setting in &mut table.settings[first..=number] {
-                    setting.measured = setting.measured.min(setting.recall);
-                }
+                table.take_whole(first..=number);
             }
         }
     }
