@@ -1,0 +1,338 @@
+//! The one error type of the library.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong while building, searching, saving or opening an index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The data set has no rows.
+    #[error("there are no vectors to index: the data set is empty")]
+    NoVectors,
+    /// More rows than 32-bit positions can address.
+    #[error("{rows} vectors are more than one index holds ({limit}); split the data into shards")]
+    TooManyVectors {
+        /// Rows that were given.
+        rows: usize,
+        /// Rows that fit.
+        limit: usize,
+    },
+    /// The number of values is not a multiple of the dimension, or the dimension is zero.
+    #[error(transparent)]
+    Shape(#[from] garlic_linalg::ShapeError),
+    /// A vector of the data set holds NaN or infinity.
+    #[error(
+        "vector {row} has the value {value} at coordinate {column}; only finite numbers can be indexed"
+    )]
+    NotFinite {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A query holds NaN or infinity.
+    #[error(
+        "query {row} has the value {value} at coordinate {column}; only finite numbers can be searched for"
+    )]
+    QueryNotFinite {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A value so large that squared distances overflow.
+    #[error(
+        "vector {row} has the value {value:e} at coordinate {column}: squared distances would overflow; \
+         scale the data so that values stay below {limit:e}"
+    )]
+    TooLarge {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The largest magnitude that is accepted.
+        limit: f32,
+    },
+    /// A query with a value so large that squared distances overflow.
+    #[error(
+        "query {row} has the value {value:e} at coordinate {column}: squared distances would overflow; values must \
+         stay below {limit:e}"
+    )]
+    QueryTooLarge {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The largest magnitude that is accepted.
+        limit: f32,
+    },
+    /// Values so small that squared distances vanish.
+    #[error(
+        "the largest value of all vectors is {largest:e}: squared distances would vanish in 32 bits; scale the data so \
+         that the largest value is {limit:e} or more"
+    )]
+    TooSmall {
+        /// The largest magnitude of a value.
+        largest: f32,
+        /// What it has to be.
+        limit: f32,
+    },
+    /// Neighbours in an exact search with the metric cosine that vectors of unit length, as they are stored, cannot tell
+    /// from others.
+    #[error(
+        "query {row}: near the cosine distance {distance:e} vectors are closer together than unit vectors of 32 bits can \
+         tell, so that an exact answer cannot be proved; subtract the mean from data and queries, use the metric \
+         euclidean, or search without exact"
+    )]
+    TooClose {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+        /// The distance at which neighbours and others meet.
+        distance: f32,
+    },
+    /// A vector without direction, in a data set for the cosine metric.
+    #[error(
+        "vector {row} is zero and has no direction: the metric cosine cannot take it; remove it"
+    )]
+    ZeroVector {
+        /// Row of the vector.
+        row: usize,
+    },
+    /// A query without direction, for the cosine metric.
+    #[error("query {row} is zero and has no direction: with the metric cosine nothing is near it")]
+    ZeroQuery {
+        /// Number of the query in its batch, from 0.
+        row: usize,
+    },
+    /// A vector longer than all that an index for inner products was built from.
+    #[error(
+        "vector {row} has the length {length}, the index for inner products was built for lengths up to {longest}; \
+         build it anew with this vector"
+    )]
+    TooLong {
+        /// Row of the vector.
+        row: usize,
+        /// Its length.
+        length: f64,
+        /// The largest length that the index takes.
+        longest: f32,
+    },
+    /// A query of another dimension than the index.
+    #[error("the index was built for dimension {expected}, the query has {found}")]
+    Dimension {
+        /// Dimension of the index.
+        expected: usize,
+        /// Dimension of the query.
+        found: usize,
+    },
+    /// Vectors of another dimension than the index.
+    #[error("the index was built for dimension {expected}, the vectors have {found}")]
+    VectorDimension {
+        /// Dimension of the index.
+        expected: usize,
+        /// Dimension of the vectors.
+        found: usize,
+    },
+    /// Not as many identifiers as vectors.
+    #[error(
+        "there are {vectors} vectors but {ids} identifiers; give one identifier for each vector"
+    )]
+    IdCount {
+        /// Vectors that were given.
+        vectors: usize,
+        /// Identifiers that were given.
+        ids: usize,
+    },
+    /// An identifier that is already taken.
+    #[error("the identifier {id} is there already; update it, or remove it first")]
+    IdExists {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that comes twice in one batch.
+    #[error("the identifier {id} comes twice; name each point once")]
+    IdTwice {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that does not fit.
+    #[error("the identifier {id} is too large; identifiers must be below 2^63")]
+    IdTooLarge {
+        /// The identifier.
+        id: u64,
+    },
+    /// An identifier that no point has.
+    #[error("there is no point with the identifier {id}; add it first")]
+    UnknownId {
+        /// The identifier.
+        id: u64,
+    },
+    /// A change of an index that cannot be changed.
+    #[error(
+        "an index built by the published method cannot be changed; build with the default preset for updates"
+    )]
+    Unchanging,
+    /// A change of an index whose points lie in two cells.
+    #[error(
+        "an index whose points lie in second cells as well cannot be changed; build it without `spill` for updates"
+    )]
+    Spilled,
+    /// A vector that the stored type cannot hold.
+    #[error(
+        "vector {row} has the value {value} at coordinate {column}, which the index cannot store as {stored}; build \
+         it with store = \"f32\" to add such vectors"
+    )]
+    NotStorable {
+        /// Row of the offending value.
+        row: usize,
+        /// Coordinate of the offending value.
+        column: usize,
+        /// The value.
+        value: f32,
+        /// The type that the vectors are stored in.
+        stored: &'static str,
+    },
+    /// A search parameter out of range.
+    #[error("search parameter `{name}` is {value}: {rule}")]
+    SearchParameter {
+        /// Name of the parameter.
+        name: &'static str,
+        /// Value that was given.
+        value: String,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// A filter's predicate searches with the filter that it belongs to.
+    #[error(
+        "the filter's function searches with the same filter, which would never end; search with another filter in it, \
+         or with none"
+    )]
+    FilterInItself,
+    /// A configuration key that does not exist.
+    #[error("unknown configuration key `{key}`{}", suggestion.as_ref().map(|s| format!(": did you mean `{s}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// The key that was given.
+        key: String,
+        /// The nearest key that exists, if one is near.
+        suggestion: Option<String>,
+    },
+    /// A configuration value of the wrong type or out of range.
+    #[error("configuration key `{key}`: {message}")]
+    Config {
+        /// The key.
+        key: String,
+        /// What is wrong and what is allowed.
+        message: String,
+    },
+    /// A configuration text that is not TOML.
+    #[error("the configuration is not valid TOML: {0}")]
+    ConfigSyntax(String),
+    /// The cancel flag was raised.
+    #[error("cancelled")]
+    Cancelled,
+    /// The worker threads could not be started.
+    #[error("could not start {threads} worker threads: {message}")]
+    Threads {
+        /// Threads that were asked for.
+        threads: usize,
+        /// The system's reason.
+        message: String,
+    },
+    /// A mapped file whose cells and bins are out of order.
+    #[error(
+        "the index file is damaged: its cells and bins are out of order; verify it, and restore it from a copy"
+    )]
+    Damaged,
+    /// Reading or writing a file failed.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file that is not an index, is damaged, or is of another format version.
+    #[error("{path}: {source}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::file::FormatError,
+    },
+    /// Somebody else writes to the index directory.
+    #[error(
+        "{path}: another writer has this index directory open; close it first, or open the directory read-only",
+        path = path.display()
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The path of an index directory does not name what was opened there any more.
+    #[error(
+        "{path}: this index directory was moved, replaced or removed while it was open (or its file LOCK was); nothing \
+         was written, open the directory again where it is now",
+        path = path.display()
+    )]
+    Moved {
+        /// Where the directory was opened.
+        path: PathBuf,
+    },
+    /// The index directory was opened by the process that this one was forked from.
+    #[error(
+        "{path}: this process was forked from the one that opened the index directory, which alone can write to it; close \
+         it there and open it here",
+        path = path.display()
+    )]
+    Forked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no index directory, or there is one where none should be.
+    #[error("{path}: {message}", path = path.display())]
+    Directory {
+        /// The directory, or the file in it that is wrong.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A record of the log is not what was written, although it had been acknowledged.
+    #[error("{path}: the log is damaged at byte {offset}: {message}", path = path.display())]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The handle was opened read-only.
+    #[error("{path}: opened read-only; open the directory for writing to change it", path = path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An earlier write failed, so that it is unknown what the device holds.
+    #[error(
+        "{path}: an earlier write failed ({message}); searches go on, open the directory again to write",
+        path = path.display()
+    )]
+    Broken {
+        /// The directory.
+        path: PathBuf,
+        /// The failure.
+        message: String,
+    },
+}
+
+/// `Result` with the library's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

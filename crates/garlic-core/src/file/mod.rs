@@ -1,0 +1,230 @@
+//! The container that every index is saved in: one file, vectors included.
+//!
+//! `docs/reference/format.md` draws the layout. A file is a header, a table and sections with a checksum each. It is replaced
+//! all at once, never changed in place. Each kind of index says which sections it has ([`Sections`]) and how it is read
+//! from them ([`Decode`]); whatever is wrong with a file has its own [`FormatError`].
+//!
+//! Files of format version 2 and later stay readable.
+
+pub mod atomic;
+mod common;
+mod error;
+mod layout;
+mod map;
+mod read;
+mod section;
+mod source;
+mod write;
+
+pub use common::{
+    Meta, check_axes, check_meta, matrix, product, put_transform, put_vectors, read_ids, read_meta,
+    read_transform, read_vectors,
+};
+pub use error::{Fault, FormatError, inconsistent};
+pub use layout::{ALIGNMENT, Entry, HEADER_LEN, Kind, Layout, Measure};
+pub use map::map_file;
+pub use read::Reader;
+pub use section::Section;
+pub use source::{Mapped, Source};
+pub use write::{Aligned, Sections, Word, measure, put, write};
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use atomic::Place;
+use bytes::Bytes;
+use layout::MAGIC;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// The format version that is written.
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest format version that is read.
+const OLDEST_VERSION: u32 = 2;
+/// The format versions that are read.
+pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERSION;
+
+/// Most bytes of the section META: configuration, training history and calibration are small.
+pub const MAX_META: u64 = 64 << 20;
+
+/// Whether there is a file that begins as index files of every version do; whether it is sound, opening it tells.
+pub fn is_index_file(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
+    let mut start = [0; MAGIC.len()];
+    // Asked before opening: a pipe would wait for a writer.
+    let is_read = path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+    is_read && start == MAGIC
+}
+
+/// Something that is read from the sections of a file.
+pub trait Decode: Sized {
+    /// Reads all sections, in the order of the file.
+    ///
+    /// # Errors
+    /// Whatever is wrong with them.
+    fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault>;
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Mapped: large arrays stay in the file and are not looked at.
+    Map,
+    /// Read into memory, every byte checked.
+    Read,
+}
+
+/// Opens a file.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not what `T` is read from.
+pub fn open<T: Decode>(path: &Path, access: Access) -> Result<(T, Layout)> {
+    let read = || -> Result<_, Fault> {
+        // Asked before opening: a pipe would wait for a writer, and only a file knows its length.
+        if !std::fs::metadata(path)?.is_file() {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "is not a file");
+            return Err(Fault::Io(error));
+        }
+        let file = File::open(path)?;
+        let file_len = file.metadata()?.len();
+        // A file without even a header is not worth a mapping, and an empty one has none. Numbers lie in the file
+        // as little-endian machines have them.
+        let maps = access == Access::Map && cfg!(target_endian = "little");
+        if maps
+            && file_len >= HEADER_LEN as u64
+            && let Ok(map) = map::map_file(&file)
+        {
+            let file_len = map.len() as u64;
+            return decode(Mapped(Bytes::from_owner(map)), file_len);
+        }
+        decode(file, file_len)
+    };
+    read().map_err(|fault| with_path(path, fault))
+}
+
+/// What [`to_bytes`] gave the bytes of.
+///
+/// # Errors
+/// Whatever is wrong with the bytes.
+pub fn from_bytes<T: Decode>(bytes: &[u8]) -> Result<T, FormatError> {
+    let found = bytes.len() as u64;
+    match decode(bytes, found) {
+        Ok((read, _)) => Ok(read),
+        Err(Fault::Format(error)) => Err(error),
+        // Memory fails in one way only: by ending.
+        Err(Fault::Io(_)) => Err(FormatError::Truncated {
+            found,
+            needed: found,
+        }),
+    }
+}
+
+fn decode<T: Decode>(inner: impl Source, file_len: u64) -> Result<(T, Layout), Fault> {
+    let mut reader = Reader::open(inner, file_len)?;
+    let decoded = T::decode(&mut reader)?;
+    Ok((decoded, reader.layout().clone()))
+}
+
+/// The sections of the file at `path`, from its header alone.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Format`].
+pub fn sections_of(path: &Path) -> Result<Vec<Kind>> {
+    struct Table(Vec<Kind>);
+    impl Decode for Table {
+        fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault> {
+            let entries = reader.layout().entries.iter();
+            Ok(Self(entries.map(|entry| entry.kind).collect()))
+        }
+    }
+    open::<Table>(path, Access::Map).map(|(table, _)| table.0)
+}
+
+/// Header, table and sections in memory.
+///
+/// # Errors
+/// When a section cannot be written.
+pub fn to_bytes(sections: &impl Sections) -> io::Result<Vec<u8>> {
+    let layout = write::measure(sections)?;
+    let mut bytes = Vec::with_capacity(layout.file_len as usize);
+    write::write(sections, &layout, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file, replacing what is there all at once.
+///
+/// # Errors
+/// [`Error::Io`] with the path when a step of the file system fails, or the sections say that they could not be read again.
+pub fn save<P: Place>(place: &P, path: &Path, sections: &impl Sections) -> Result<()> {
+    let save = || -> io::Result<()> {
+        let layout = write::measure(sections)?;
+        sections.check(layout.file_len)?;
+        atomic::replace(place, path, |out| write::write(sections, &layout, out))
+    };
+    save().map_err(|error| with_path(path, Fault::Io(error)))
+}
+
+/// The error of a file.
+pub fn with_path(path: &Path, fault: Fault) -> Error {
+    let path = path.to_owned();
+    match fault {
+        Fault::Io(source) => Error::Io { path, source },
+        Fault::Format(source) => Error::Format { path, source },
+    }
+}
+
+/// What a verified file holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Format version.
+    pub version: u32,
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Dimension of the vectors.
+    pub dim: usize,
+    /// Number of vectors.
+    pub points: usize,
+    /// Number of cells.
+    pub cells: usize,
+    /// The sections, in the order of the file.
+    pub sections: Vec<SectionSummary>,
+}
+
+/// One section of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SectionSummary {
+    /// Name of what it holds.
+    pub kind: &'static str,
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub length: u64,
+    /// CRC-32 of its bytes.
+    pub checksum: u32,
+}
+
+impl Summary {
+    /// The summary of a file of this layout.
+    pub fn new(layout: &Layout, dim: usize, points: usize, cells: usize) -> Self {
+        let section = |entry: &Entry| SectionSummary {
+            kind: entry.kind.name(),
+            offset: entry.offset,
+            length: entry.length,
+            checksum: entry.checksum,
+        };
+        Self {
+            version: layout.version,
+            file_bytes: layout.file_len,
+            dim,
+            points,
+            cells,
+            sections: layout.entries.iter().map(section).collect(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the indexes of GARLIC share. Use `garlic-ann` (the index) or `garlic-paper` (the published method) instead:
+//! both re-export what their users need.
+//!
+//! A vector comes in through [`metric`] (every metric becomes Euclidean) and is kept by [`vectors`]. A query is a
+//! [`Search`] or a [`RangeSearch`], may carry a [`Filter`], collects its neighbours in a [`TopK`] and ends as an
+//! [`Answer`] with [`SearchStats`]. [`file`] is the container that every index is saved in; [`config`] makes typed
+//! parameters out of one table.
+//!
+//! The rule of this crate: no index of its own. It may use `garlic-simd` and `garlic-linalg`.
+
+pub mod buffer;
+mod cancel;
+pub mod config;
+mod error;
+pub mod file;
+mod filter;
+mod index;
+mod lists;
+mod memory;
+pub mod metric;
+pub mod pool;
+mod progress;
+mod query;
+mod stats;
+mod topk;
+mod transform;
+pub mod validate;
+pub mod vectors;
+
+pub use cancel::Cancel;
+pub use error::{Error, Result};
+pub use file::FormatError;
+pub use filter::{Filter, IdSet, Stamp};
+pub use index::NeighborIndex;
+pub use lists::{Lists, by_label};
+pub use garlic_linalg::{Matrix, Rows};
+pub use memory::Memory;
+pub use metric::Metric;
+pub use progress::{BuildReport, Progress, Seconds, Stage};
+pub use query::{Answer, Hit, RangeSearch, Search};
+pub use stats::SearchStats;
+pub use topk::{Scored, TopK, VisitedSet};
+pub use transform::Transform;

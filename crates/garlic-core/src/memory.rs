@@ -1,0 +1,46 @@
+//! How many bytes the parts of an index take.
+
+use serde::Serialize;
+
+/// Bytes by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Memory {
+    /// The vectors.
+    pub vectors: u64,
+    /// Their identifiers.
+    pub ids: u64,
+    /// Means of the cells.
+    pub means: u64,
+    /// Cholesky factors, with what routing derives from them.
+    pub factors: u64,
+    /// Frames of the cells.
+    pub frames: u64,
+    /// Bins and the points in them.
+    pub bins: u64,
+    /// Codes of the points.
+    pub codes: u64,
+    /// Normalisation and rotation.
+    pub rotation: u64,
+    /// Points, bins and marks that are not compacted yet, and what finds points by their identifiers.
+    pub changes: u64,
+    /// Everything.
+    pub total: u64,
+}
+
+impl Memory {
+    /// The same with the sum of all parts.
+    #[must_use]
+    pub fn summed(mut self) -> Self {
+        self.total = self.vectors
+            + self.ids
+            + self.means
+            + self.factors
+            + self.frames
+            + self.bins
+            + self.codes
+            + self.rotation
+            + self.changes;
+        self
+    }
+}

@@ -1,0 +1,134 @@
+//! The metrics, and the distance between two vectors as they report it; lengths and inner products in double
+//! precision.
+
+use serde::{Deserialize, Serialize};
+
+use super::close::SMALL;
+use super::scale_to;
+use crate::error::{Error, Result};
+
+/// What "near" means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// The length of the difference.
+    #[default]
+    Euclidean,
+    /// One less the cosine of the angle; lengths do not matter, vectors without one are refused.
+    Cosine,
+    /// Minus the inner product: the largest inner products are the nearest.
+    InnerProduct,
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Self; 3] = [Self::Euclidean, Self::Cosine, Self::InnerProduct];
+
+    /// Its name in configurations and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Euclidean => "euclidean",
+            Self::Cosine => "cosine",
+            Self::InnerProduct => "inner_product",
+        }
+    }
+}
+
+impl std::fmt::Display for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::ALL.into_iter().find(|metric| metric.name() == name);
+        known.ok_or_else(|| Error::Config {
+            key: "metric".into(),
+            message: format!(
+                "there is no metric `{name}`; the metrics are: euclidean, cosine, inner_product"
+            ),
+        })
+    }
+}
+
+/// Sums side by side: few enough for registers, enough to hide the latency of an addition.
+const LANES: usize = 8;
+
+/// The inner product.
+pub fn inner_product(a: &[f32], b: &[f32]) -> f64 {
+    let mut sums = [0.0f64; LANES];
+    let (a_parts, b_parts) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = a_parts.remainder().iter().zip(b_parts.remainder());
+    let rest: f64 = rest.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+    for (x, y) in a_parts.zip(b_parts) {
+        for lane in 0..LANES {
+            sums[lane] += f64::from(x[lane]) * f64::from(y[lane]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// The Euclidean distance; in double precision where squares of 32 bits lose digits.
+fn euclidean(a: &[f32], b: &[f32]) -> f32 {
+    let distance = garlic_simd::l2_squared(a, b).sqrt();
+    if f64::from(distance) >= SMALL {
+        return distance;
+    }
+    let differences = a.iter().zip(b).map(|(x, y)| f64::from(*x) - f64::from(*y));
+    differences.map(|d| d * d).sum::<f64>().sqrt() as f32
+}
+
+/// The squared length.
+pub fn squares(vector: &[f32]) -> f64 {
+    inner_product(vector, vector)
+}
+
+/// The length.
+pub fn length(vector: &[f32]) -> f64 {
+    squares(vector).sqrt()
+}
+
+impl Metric {
+    /// The distance between a vector and a query as an index reports it, rounding included, where it stores
+    /// vectors as 32-bit floats: what ground truth should be made of. Zero has no cosine distance; what comes out for
+    /// it means nothing.
+    ///
+    /// # Panics
+    /// When the dimensions differ.
+    pub fn distance(self, vector: &[f32], query: &[f32]) -> f32 {
+        let mut scaled = Vec::new();
+        self.scale(vector, &mut scaled);
+        self.scale(query, &mut scaled);
+        let (vector, query) = scaled.split_at(vector.len());
+        self.distance_scaled(vector, query)
+    }
+
+    /// Appends a vector to `out` as [`Metric::distance_scaled`] takes it: for cosines scaled to unit length, else
+    /// as it is.
+    pub fn scale(self, vector: &[f32], out: &mut Vec<f32>) {
+        match self {
+            Self::Euclidean | Self::InnerProduct => out.extend_from_slice(vector),
+            Self::Cosine => {
+                let from = out.len();
+                out.resize(from + vector.len(), 0.0);
+                scale_to(vector, 1.0, &mut out[from..]);
+            }
+        }
+    }
+
+    /// [`Metric::distance`] of a vector and a query that [`Metric::scale`] has been through.
+    ///
+    /// # Panics
+    /// When the dimensions differ.
+    pub fn distance_scaled(self, vector: &[f32], query: &[f32]) -> f32 {
+        assert_eq!(vector.len(), query.len(), "dimensions differ");
+        match self {
+            Self::Euclidean => euclidean(query, vector),
+            Self::Cosine => 0.5 * garlic_simd::l2_squared(query, vector),
+            Self::InnerProduct => (0.0 - inner_product(query, vector)) as f32,
+        }
+    }
+}

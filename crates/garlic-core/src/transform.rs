@@ -1,0 +1,108 @@
+//! The change of coordinates between the vectors and the space that cells live in.
+//!
+//! Each index fits its own; exact distances are always taken between the vectors themselves.
+
+use garlic_linalg::{Matrix, Rows, Trans, gemm};
+use rayon::prelude::*;
+
+use crate::cancel::Cancel;
+use crate::error::Result;
+
+/// Rows transformed by one task, fewer of those with more than a thousand coordinates.
+const CHUNK: usize = 512;
+
+/// An affine change of coordinates: subtract, scale, rotate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transform {
+    /// What is subtracted.
+    pub mean: Vec<f32>,
+    /// What each coordinate is multiplied by afterwards.
+    pub scale: Vec<f32>,
+    /// Principal axes, one a row; `None` when the coordinates stay.
+    pub rotation: Option<Matrix>,
+}
+
+impl Transform {
+    /// Dimension of the vectors.
+    pub fn dim(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Dimension of the space itself; smaller than [`Transform::dim`] when it is truncated.
+    pub fn out_dim(&self) -> usize {
+        self.rotation.as_ref().map_or(self.dim(), Matrix::rows)
+    }
+
+    /// Maps one vector. Panics when a length is not [`Transform::dim`], or [`Transform::out_dim`] for `out`.
+    pub fn apply(&self, row: &[f32], out: &mut [f32]) {
+        match &self.rotation {
+            None => self.normalise(row, out),
+            Some(rotation) => {
+                let mut centred = vec![0.0; row.len()];
+                self.normalise(row, &mut centred);
+                for (axis, value) in rotation.as_rows().iter().zip(out) {
+                    *value = garlic_simd::dot(axis, &centred);
+                }
+            }
+        }
+    }
+
+    /// Multiply-adds of [`Transform::apply`].
+    pub fn apply_madds(&self) -> u64 {
+        let dim = self.dim() as u64;
+        dim + self.rotation.as_ref().map_or(0, |r| dim * r.rows() as u64)
+    }
+
+    /// Maps all rows, in rayon's current pool.
+    ///
+    /// # Errors
+    /// When cancelled.
+    pub fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
+        let (dim, wide) = (self.dim(), self.out_dim());
+        let chunk = (CHUNK * 1024 / dim).clamp(32, CHUNK);
+        let mut out = Matrix::zeros(rows.len(), wide);
+        out.as_mut_slice()
+            .par_chunks_mut(chunk * wide)
+            .zip(rows.data().par_chunks(chunk * dim))
+            .try_for_each(|(out, rows)| -> Result<()> {
+                cancel.check()?;
+                let Some(rotation) = &self.rotation else {
+                    self.normalise(rows, out);
+                    return Ok(());
+                };
+                let mut centred = vec![0.0; rows.len()];
+                self.normalise(rows, &mut centred);
+                let count = rows.len() / dim;
+                let axes = rotation.as_slice();
+                gemm(
+                    out,
+                    &centred,
+                    Trans::No,
+                    axes,
+                    Trans::Yes,
+                    count,
+                    wide,
+                    dim,
+                    1.0,
+                    0.0,
+                );
+                Ok(())
+            })?;
+        Ok(out)
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        let rotation = self.rotation.as_ref().map_or(&[][..], Matrix::as_slice);
+        (size_of_val(rotation) + size_of_val(&*self.mean) + size_of_val(&*self.scale)) as u64
+    }
+
+    fn normalise(&self, rows: &[f32], out: &mut [f32]) {
+        let dim = self.dim();
+        for (row, out) in rows.chunks_exact(dim).zip(out.chunks_exact_mut(dim)) {
+            for (((o, x), m), s) in out.iter_mut().zip(row).zip(&self.mean).zip(&self.scale) {
+                *o = (x - m) * s;
+            }
+        }
+    }
+}

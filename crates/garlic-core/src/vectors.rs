@@ -1,0 +1,357 @@
+//! The vectors as an index keeps them.
+
+use std::borrow::Cow;
+
+use garlic_linalg::Rows;
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::Buffer;
+
+/// Original vectors, row-major, in cell order: a row's place is its *position*.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoredVectors {
+    /// As they came.
+    F32(Buffer<f32>),
+    /// Rounded to half precision.
+    F16(Buffer<u16>),
+    /// Whole numbers from 0 to 255, exactly.
+    U8(Buffer<u8>),
+}
+
+/// A query in the form that distances to stored vectors are taken from.
+#[derive(Debug)]
+pub enum Prepared<'a> {
+    /// As it came.
+    Float(&'a [f32]),
+    /// The query is made of whole numbers from 0 to 255, as the vectors are.
+    Bytes(&'a [u8]),
+}
+
+impl StoredVectors {
+    /// The rows `order` of `vectors`, in that order.
+    #[must_use]
+    pub fn gather(vectors: Rows<'_>, order: &[u32], element: StoredType) -> Self {
+        let len = order.len() * vectors.dim();
+        let values = || {
+            order
+                .iter()
+                .flat_map(|row| vectors.row(*row as usize).iter().copied())
+        };
+        match element {
+            StoredType::F32 => Self::F32(Buffer::collect(len, values())),
+            StoredType::F16 => {
+                Self::F16(Buffer::collect(len, values().map(garlic_simd::f32_to_f16)))
+            }
+            StoredType::U8 => Self::U8(Buffer::collect(len, values().map(|v| v as u8))),
+        }
+    }
+
+    /// The rows `order` of these vectors of `dim` coordinates, in that order.
+    pub fn pick(&self, dim: usize, order: &[u32]) -> Self {
+        let mut rows = StoredRows::new(self.element());
+        for row in order {
+            rows.push(self, dim, *row as usize);
+        }
+        rows.into()
+    }
+
+    /// The vectors of `dim` coordinates as 32-bit floats.
+    pub fn widen(&self, dim: usize) -> Self {
+        let rows = self.len(dim);
+        let mut row = Vec::new();
+        let values = (0..rows).flat_map(|at| {
+            self.read(dim, at, &mut row);
+            row.clone()
+        });
+        Self::F32(Buffer::collect(rows * dim, values))
+    }
+
+    /// Number of vectors of `dim` coordinates.
+    fn len(&self, dim: usize) -> usize {
+        match self {
+            Self::F32(data) => data.len() / dim,
+            Self::F16(data) => data.len() / dim,
+            Self::U8(data) => data.len() / dim,
+        }
+    }
+
+    /// The type of the coordinates.
+    pub fn element(&self) -> StoredType {
+        match self {
+            Self::F32(_) => StoredType::F32,
+            Self::F16(_) => StoredType::F16,
+            Self::U8(_) => StoredType::U8,
+        }
+    }
+
+    /// Bytes that the vectors take.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::F32(data) => size_of_val(&**data) as u64,
+            Self::F16(data) => size_of_val(&**data) as u64,
+            Self::U8(data) => data.len() as u64,
+        }
+    }
+
+    /// Bytes of a vector of `dim` coordinates.
+    pub fn row_bytes(&self, dim: usize) -> usize {
+        self.element().width() * dim
+    }
+
+    /// The name of the coordinates' type.
+    pub fn name(&self) -> &'static str {
+        self.element().name()
+    }
+
+    /// The query, as whole numbers where that is exact and serves.
+    pub fn prepare<'a>(&self, query: &'a [f32], bytes: &'a mut Vec<u8>) -> Prepared<'a> {
+        match self {
+            Self::U8(_) if to_bytes(query, bytes) => Prepared::Bytes(bytes),
+            _ => Prepared::Float(query),
+        }
+    }
+
+    /// Bytes that lie in a mapped file.
+    pub fn mapped_bytes(&self) -> u64 {
+        match self {
+            Self::F32(data) => data.mapped_bytes(),
+            Self::F16(data) => data.mapped_bytes(),
+            Self::U8(data) => data.mapped_bytes(),
+        }
+    }
+
+    /// Squared distance between a query and the vector at `position`; infinite where there is no vector, or none
+    /// made of numbers.
+    #[inline]
+    pub fn distance(&self, query: &Prepared<'_>, position: usize) -> f32 {
+        let squared = match (self, query) {
+            (Self::U8(data), Prepared::Bytes(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_u8_u8(q, v) as f32)
+            }
+            (Self::F32(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared(q, v))
+            }
+            (Self::F16(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_f16(q, v))
+            }
+            (Self::U8(data), Prepared::Float(q)) => {
+                row(data, q.len(), position).map(|v| garlic_simd::l2_squared_u8(q, v))
+            }
+            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+        };
+        // Not a number is not the smaller one of two.
+        squared.map_or(f32::INFINITY, |squared| squared.min(f32::INFINITY))
+    }
+
+    /// Squared distances between a query and all vectors, in order.
+    #[inline]
+    pub fn distances(&self, query: &Prepared<'_>, each: impl FnMut(usize, f32)) {
+        match (self, query) {
+            (Self::U8(data), Prepared::Bytes(q)) => {
+                each_row(
+                    data,
+                    q.len(),
+                    |v| garlic_simd::l2_squared_u8_u8(q, v) as f32,
+                    each,
+                );
+            }
+            (Self::F32(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared(q, v), each);
+            }
+            (Self::F16(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared_f16(q, v), each);
+            }
+            (Self::U8(data), Prepared::Float(q)) => {
+                each_row(data, q.len(), |v| garlic_simd::l2_squared_u8(q, v), each);
+            }
+            (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
+        }
+    }
+
+    /// Puts the vector at `position` into `out`, or zeros where there is none; tells whether there is one.
+    pub fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) -> bool {
+        out.clear();
+        out.resize(dim, 0.0);
+        let found = match self {
+            Self::F32(data) => row(data, dim, position).map(|v| out.copy_from_slice(v)),
+            Self::F16(data) => row(data, dim, position).map(|v| garlic_simd::widen_f16(v, out)),
+            Self::U8(data) => row(data, dim, position).map(|v| garlic_simd::widen_u8(v, out)),
+        };
+        found.is_some()
+    }
+
+    /// Asks the memory for the vector at `position`.
+    #[inline]
+    pub fn prefetch(&self, dim: usize, position: usize) {
+        match self {
+            Self::F32(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
+            Self::F16(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
+            Self::U8(data) => garlic_simd::prefetch(row(data, dim, position).unwrap_or_default()),
+        }
+    }
+}
+
+/// Calls `each` with the number of every row and its distance, which may not be a number in a damaged file.
+#[inline(always)]
+fn each_row<T>(
+    data: &[T],
+    dim: usize,
+    distance: impl Fn(&[T]) -> f32,
+    mut each: impl FnMut(usize, f32),
+) {
+    for (at, row) in data.chunks_exact(dim).enumerate() {
+        each(at, distance(row));
+    }
+}
+
+/// StoredVectors vectors that are still being gathered.
+#[derive(Debug)]
+pub enum StoredRows {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// Half precision.
+    F16(Vec<u16>),
+    /// Whole numbers from 0 to 255.
+    U8(Vec<u8>),
+}
+
+impl StoredRows {
+    /// No vectors yet.
+    pub fn new(element: StoredType) -> Self {
+        match element {
+            StoredType::F32 => Self::F32(Vec::new()),
+            StoredType::F16 => Self::F16(Vec::new()),
+            StoredType::U8 => Self::U8(Vec::new()),
+        }
+    }
+
+    /// Appends the vector at `position` of `source`, which has the same type.
+    pub fn push(&mut self, source: &StoredVectors, dim: usize, position: usize) {
+        fn extend<T: Copy>(rows: &mut Vec<T>, data: &[T], dim: usize, position: usize) {
+            rows.extend_from_slice(row(data, dim, position).unwrap_or_default());
+        }
+        match (self, source) {
+            (Self::F32(rows), StoredVectors::F32(data)) => extend(rows, data, dim, position),
+            (Self::F16(rows), StoredVectors::F16(data)) => extend(rows, data, dim, position),
+            (Self::U8(rows), StoredVectors::U8(data)) => extend(rows, data, dim, position),
+            _ => unreachable!("an index has vectors of one type"),
+        }
+    }
+}
+
+impl From<StoredRows> for StoredVectors {
+    fn from(rows: StoredRows) -> Self {
+        match rows {
+            StoredRows::F32(rows) => Self::F32(rows.into()),
+            StoredRows::F16(rows) => Self::F16(rows.into()),
+            StoredRows::U8(rows) => Self::U8(rows.into()),
+        }
+    }
+}
+
+/// The row at `position`, if there is one.
+#[inline]
+fn row<T>(data: &[T], dim: usize, position: usize) -> Option<&[T]> {
+    let from = position.checked_mul(dim)?;
+    data.get(from..from.checked_add(dim)?)
+}
+
+/// The type of a stored coordinate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoredType {
+    /// 32-bit floats.
+    F32,
+    /// Half precision.
+    F16,
+    /// Whole numbers from 0 to 255.
+    U8,
+}
+
+impl StoredType {
+    /// Bytes of a coordinate.
+    pub fn width(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::U8 => "u8",
+        }
+    }
+
+    /// The values as they come back from storage.
+    pub fn round<'a>(self, vectors: Rows<'a>) -> Cow<'a, [f32]> {
+        match self {
+            Self::F32 | Self::U8 => Cow::Borrowed(vectors.data()),
+            Self::F16 => {
+                let halves = vectors.data().iter().map(|v| garlic_simd::f32_to_f16(*v));
+                let halves: Vec<u16> = halves.collect();
+                let mut values = vec![0.0; halves.len()];
+                garlic_simd::widen_f16(&halves, &mut values);
+                Cow::Owned(values)
+            }
+        }
+    }
+}
+
+/// Puts values into `bytes` and tells whether all of them are whole numbers from 0 to 255; else what is there means
+/// nothing. Every query comes through here: no value branches, so that many are looked at at once.
+fn to_bytes(values: &[f32], bytes: &mut Vec<u8>) -> bool {
+    // Added to a small number it leaves the nearest whole number in the lowest bits.
+    const SHIFT: f32 = (1 << 23) as f32;
+    bytes.clear();
+    bytes.resize(values.len(), 0);
+    let mut all = true;
+    for (byte, v) in bytes.iter_mut().zip(values) {
+        let shifted = v + SHIFT;
+        *byte = shifted.to_bits() as u8;
+        all &= (shifted - SHIFT == *v) & (*v >= 0.0) & (*v <= 255.0);
+    }
+    all
+}
+
+/// Whether a value is a whole number from 0 to 255.
+pub fn is_byte(v: f32) -> bool {
+    // The cast saturates, so that nothing else comes back as it was. (Calling `fract` takes a library call.)
+    f32::from(v as u8) == v
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_numbers_become_bytes() {
+        let mut bytes = vec![7; 3];
+        let every: Vec<f32> = (0..=255).map(|v| v as f32).collect();
+        assert!(to_bytes(&every, &mut bytes));
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+        assert!(to_bytes(&[-0.0], &mut bytes) && bytes == [0]);
+        let near = every.iter().flat_map(|v| [v.next_up(), v.next_down()]);
+        let others = [
+            0.5,
+            254.5,
+            256.0,
+            -1.0,
+            -256.0,
+            1e10,
+            8_388_608.0,
+            16_777_216.0,
+            f32::MIN_POSITIVE,
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+        ];
+        for v in near.chain(others) {
+            assert!(!is_byte(v) && !to_bytes(&[1.0, v, 2.0], &mut bytes), "{v}");
+        }
+    }
+}
