@@ -1,6 +1,6 @@
-//! Nearest-neighbour search over learned anisotropic Gaussian cells.
+//! Nearest-neighbour search over learned anisotropic cells.
 //!
-//! The data are covered by Gaussians whose shapes follow the local geometry. A query visits the few cells it
+//! The data are covered by cells whose shapes follow the local geometry. A query visits the few cells it
 //! is closest to, uses each cell's own low-dimensional frame to skip most of its points, and computes exact
 //! distances for the rest.
 //!
@@ -16,37 +16,31 @@
 //! let answer = index.search(vectors.row(7), &Search::new(3).recall(0.95))?;
 //! assert_eq!(answer.hits[0].id, 7);
 //! assert_eq!(answer.hits[0].distance, 0.0);
-//! println!("{} exact distances", answer.work.candidates);
+//! println!("{} exact distances", answer.stats.candidates);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The folders follow the two ways through the code. A vector's way is [`space`] (normalise, rotate),
-//! [`train`], [`cell`], [`index`], [`store`]; a query's way is [`search`]: route, bins, scan, answer.
-//!
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
 //! The same data, options and seed give the same index, whatever the number of threads.
 
-mod buffer;
-mod cancel;
-pub mod cell;
+mod cell;
 pub mod config;
-mod error;
 pub mod index;
 pub mod live;
-mod metric;
-pub mod model;
+mod model;
 mod robust;
 pub mod search;
-pub mod space;
+mod storage;
 pub mod store;
-pub mod train;
+mod train;
+mod transform;
 
-pub use cancel::Cancel;
-pub use config::{Config, Preset};
-pub use error::{Error, Result};
-pub use garlic_linalg::{Matrix, Rows};
-pub use index::{BuildReport, Builder, Drift, Index, Progress, Stage};
+pub use config::{Config, Store};
+pub use garlic_core::config::Configuration;
+pub use garlic_core::{
+    Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric,
+    NeighborIndex, Progress, RangeSearch, Result, Rows, Search, SearchStats, Seconds, Stage,
+};
+pub use index::{Builder, Drift, Index};
 pub use live::Live;
-pub use metric::Metric;
-pub use search::{Answer, Filter, Hit, Range, Search, Work};

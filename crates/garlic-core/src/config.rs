@@ -147,7 +147,9 @@ pub trait Configuration: Parameters + Default + Clone {
     fn to_toml(&self) -> String {
         let lines = self.values().into_iter();
         // JSON's numbers, booleans, strings and lists of numbers are TOML's, too.
-        lines.map(|(key, value)| format!("{key} = {value}\n")).collect()
+        lines
+            .map(|(key, value)| format!("{key} = {value}\n"))
+            .collect()
     }
 }
 
@@ -155,7 +157,10 @@ pub trait Configuration: Parameters + Default + Clone {
 ///
 /// # Errors
 /// Those of the serializer.
-pub fn serialize<S: Serializer>(values: &impl Parameters, to: S) -> std::result::Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(
+    values: &impl Parameters,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
     let values = values.values();
     let mut map = to.serialize_map(Some(values.len()))?;
     for (key, value) in values {
@@ -428,7 +433,10 @@ mod tests {
     fn an_unknown_key_names_the_nearest() {
         let mut c = Config::default();
         let e = c.set("bach-size", "5").unwrap_err().to_string();
-        assert!(e.ends_with("`bach-size`: did you mean `batch_size`?"), "{e}");
+        assert!(
+            e.ends_with("`bach-size`: did you mean `batch_size`?"),
+            "{e}"
+        );
         let e = c.set("qqqqqqqqqqqqqqqq", "5").unwrap_err().to_string();
         assert!(!e.contains("did you mean"), "{e}");
     }
@@ -439,7 +447,10 @@ mod tests {
         let keys = ["seed", "batch_size", "metric", "anisotropy", "rates"];
         assert_eq!(Config::keys(), keys);
         assert_eq!(table[1].about, " A number of points.");
-        assert_eq!((table[3].group, table[3].rule), ("group", "must be in [0, 1]"));
+        assert_eq!(
+            (table[3].group, table[3].rule),
+            ("group", "must be in [0, 1]")
+        );
         let json = serde_json::to_string(&Config::default()).unwrap();
         let expected = r#"{"seed":0,"batch_size":10,"metric":"euclidean","anisotropy":0.5,"rates":[1e-7,0.009,0.003]}"#;
         assert_eq!(json, expected);
@@ -453,6 +464,9 @@ mod tests {
         let mut back = Config::default();
         back.apply_toml(&c.to_toml()).unwrap();
         assert_eq!(back, c);
-        assert!(matches!(back.apply_toml("= 3"), Err(Error::ConfigSyntax(_))));
+        assert!(matches!(
+            back.apply_toml("= 3"),
+            Err(Error::ConfigSyntax(_))
+        ));
     }
 }

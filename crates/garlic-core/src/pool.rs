@@ -1,5 +1,6 @@
 //! Threads for changes and batch searches of an index: pools of our own, started when first needed and then kept.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +12,31 @@ const MOST_POOLS: usize = 3;
 
 /// Worker threads that all copies of an index share.
 #[derive(Clone, Default)]
-pub struct Workers(Arc<Mutex<Vec<Arc<Pool>>>>);
+pub struct Workers {
+    pools: Arc<Mutex<Vec<Arc<Pool>>>>,
+    /// How many threads [`Workers::get`] gives; as many as there are cores unless set.
+    threads: Option<usize>,
+}
 
 impl Workers {
+    /// Workers of a given number, for tests of what must not depend on it.
+    pub fn of(threads: usize) -> Self {
+        Self {
+            threads: Some(threads),
+            ..Self::default()
+        }
+    }
+
     /// As many threads as there are cores, or one where the system gives no more; the result of work does not depend on
     /// their number.
     ///
     /// # Errors
     /// [`Error::Threads`] when the system gives none.
     pub fn get(&self) -> Result<Arc<Pool>> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        self.with(threads).or_else(|error| self.with(1).map_err(|_| error))
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(cores);
+        self.with(threads)
+            .or_else(|error| self.with(1).map_err(|_| error))
     }
 
     /// So many threads; started now if this process has not started them before.
@@ -57,7 +72,7 @@ impl Workers {
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<Arc<Pool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,6 +146,34 @@ impl Drop for Pool {
             // Ending threads takes locks that one of them may have held when the process was forked.
             std::mem::forget(pool);
         }
+    }
+}
+
+/// Objects that are borrowed and given back, so that they need not be made anew; copies share them.
+#[derive(Clone, Default)]
+pub struct ObjectPool(Arc<Mutex<Vec<Box<dyn Any + Send>>>>);
+
+impl ObjectPool {
+    /// An object that was given back, or a new one. A pool holds objects of one type.
+    pub fn take<T: Any + Send + Default>(&self) -> Box<T> {
+        // Objects hold no invariant that a panic elsewhere could break.
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = kept.and_then(|object| object.downcast().ok());
+        kept.unwrap_or_default()
+    }
+
+    /// Takes an object back.
+    pub fn give<T: Any + Send>(&self, object: Box<T>) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(object);
+    }
+}
+
+impl std::fmt::Debug for ObjectPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ObjectPool")
     }
 }
 

@@ -15,10 +15,11 @@ use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
 use super::part::{Part, Projected, Scales, Steps, code_width};
-use crate::buffer::Buffer;
-use crate::cancel::Cancel;
-use crate::error::Result;
-use crate::model::{Lists, NONE, Tempered, by_label};
+use crate::model::{NONE, Tempered};
+use garlic_core::Cancel;
+use garlic_core::Result;
+use garlic_core::buffer::Buffer;
+use garlic_core::{Lists, by_label};
 
 /// Codes of bin centres are always of this size: there are few of them.
 pub(crate) const BIN_BITS: CodeBits = CodeBits::Eight;
@@ -99,27 +100,42 @@ impl Bounds {
 /// Rounding of squared lengths, relative to the squared distance from the mean.
 pub(crate) const ROUNDING: f32 = 1e-5;
 
+/// What bins and codes are made of.
+pub(crate) struct Encoding<'a> {
+    /// The points in the space that cells live in.
+    pub(crate) points: Rows<'a>,
+    /// Squared distance of each point from that space.
+    pub(crate) residual: &'a [f32],
+    pub(crate) model: &'a Tempered,
+    /// The cell of each point.
+    pub(crate) labels: &'a [u32],
+    /// A second cell of each point, or [`NONE`]; empty where points lie in one cell.
+    pub(crate) seconds: &'a [u32],
+    /// Points that bins are not fitted to, in order.
+    pub(crate) held: &'a [u32],
+    pub(crate) bin_size: usize,
+    pub(crate) bits: CodeBits,
+    pub(crate) seed: u64,
+}
+
 impl Learned {
-    /// Cuts every cell into bins of about `bin_size` points and codes them; also returns the stored order of
-    /// the rows. `residual` is the squared distance of each point from the space that `points` live in. Points lie in the cells
-    /// of `labels` and in those of `seconds`, where it names one.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, all of them different things"
-    )]
+    /// Cuts every cell into bins and encodes their points; also returns the stored order of the rows.
     pub(crate) fn build(
-        points: Rows<'_>,
-        residual: &[f32],
-        model: &Tempered,
-        labels: &[u32],
-        seconds: &[u32],
-        held: &[u32],
-        bin_size: usize,
-        bits: CodeBits,
-        seed: u64,
+        encoding: &Encoding<'_>,
         cancel: &Cancel,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<(Self, Vec<u32>)> {
+        let Encoding {
+            points,
+            residual,
+            model,
+            labels,
+            seconds,
+            held,
+            bin_size,
+            bits,
+            seed,
+        } = *encoding;
         let spilled = by_label(seconds).filter(|(cell, _)| *cell != NONE);
         let members = Lists::group(model.len(), by_label(labels).chain(spilled));
         let width = code_width(model.rank());

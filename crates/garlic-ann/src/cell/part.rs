@@ -8,8 +8,8 @@ use garlic_linalg::{Matrix, Rows, Trans, gemm, kmeans_plus_plus, lloyd, nearest_
 use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 
 use super::learned::{BIN_BITS, Bounds, ROUNDING, zero_code};
-use crate::model::{Lists, by_label};
-use crate::space;
+use crate::transform;
+use garlic_core::{Lists, by_label};
 
 /// Rounds of k-means in a cell.
 const ROUNDS: usize = 8;
@@ -111,7 +111,7 @@ impl Projected {
             .as_rows()
             .iter()
             .zip(&norms)
-            .map(|(y, norm)| space::beyond(*norm, y))
+            .map(|(y, norm)| transform::beyond(*norm, y))
             .collect();
         Self { y, norms, outside }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Index;
 use super::grow::{GROWTH, STALE_GROWTH};
-use super::{Index, TemperedBody, View};
 
 pub use super::overlay::EXHAUSTIVE_POINTS;
 
@@ -67,14 +67,13 @@ impl fmt::Display for Cause {
 impl Index {
     /// Whether a search for `k` neighbours with this recall target reads everything now.
     pub fn reads_everything(&self, k: usize, recall: f64) -> bool {
-        let body = self.tempered();
-        body.is_some_and(|body| View::new(self, body).plan(k, recall).all)
+        self.snapshot().plan(k, recall).all
     }
 
     /// [`Index::exhaustive`] of every number of neighbours that was measured; of ten where none was.
     pub fn exhaustive_targets(&self) -> Vec<Exhaustive> {
-        let settings = self.calibration().map_or(&[][..], |c| &c.settings);
-        let mut measured: Vec<usize> = settings.iter().map(|s| s.k).collect();
+        let settings = self.calibration.settings.iter();
+        let mut measured: Vec<usize> = settings.map(|s| s.k).collect();
         measured.dedup();
         if measured.is_empty() {
             measured.push(10);
@@ -86,9 +85,8 @@ impl Index {
     }
 
     /// The recall targets for `k` neighbours that searches meet by reading everything now; none where every target takes
-    /// less, and for an index that knows no targets.
+    /// less.
     pub fn exhaustive(&self, k: usize) -> Option<Exhaustive> {
-        let body = self.tempered()?;
         let is_exhaustive = |recall: f64| self.reads_everything(k, recall);
         if !is_exhaustive(1.0 - FINEST) {
             return None;
@@ -106,12 +104,12 @@ impl Index {
         Some(Exhaustive {
             k,
             above: if is_all { 0.0 } else { 1.0 - below },
-            cause: self.cause(body, k),
+            cause: self.cause(k),
         })
     }
 
-    fn cause(&self, body: &TemperedBody, k: usize) -> Cause {
-        let calibration = body.calibration();
+    fn cause(&self, k: usize) -> Cause {
+        let calibration = &self.calibration;
         if self.len() <= EXHAUSTIVE_POINTS {
             return Cause::FewPoints;
         }
@@ -136,8 +134,8 @@ impl Index {
 
     /// The number of points from which on the index trains itself anew; none for an index that does not change.
     pub fn trains_at(&self) -> Option<usize> {
-        let body = self.changing().ok()?;
-        let growth = match body.calibration().stale {
+        self.check_changes().ok()?;
+        let growth = match self.calibration.stale {
             true => STALE_GROWTH,
             false => GROWTH,
         };
@@ -151,8 +149,8 @@ mod tests {
     use garlic_linalg::Rows;
 
     use super::*;
+    use crate::index::Index;
     use crate::index::calibration::{Calibration, Setting};
-    use crate::index::{Body, Index};
     use std::sync::Arc;
 
     fn index(points: usize, change: impl FnOnce(&mut Calibration)) -> Index {
@@ -183,9 +181,7 @@ mod tests {
             ..Calibration::default()
         };
         change(&mut calibration);
-        if let Body::Tempered(body) = &mut index.body {
-            Arc::make_mut(body).calibration = calibration;
-        }
+        index.calibration = Arc::new(calibration);
         index
     }
 

@@ -5,9 +5,9 @@
 
 use garlic_linalg::{Matrix, Rows, permutation};
 
-use crate::buffer::Buffer;
-use crate::model::{Lists, by_label};
 use crate::train::streams;
+use garlic_core::buffer::Buffer;
+use garlic_core::{Lists, by_label};
 
 /// Cells from which on they are grouped: fewer are looked at faster than groups are chosen.
 const MANY: usize = 2048;

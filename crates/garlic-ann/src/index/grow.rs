@@ -10,14 +10,15 @@ use garlic_linalg::{Matrix, Rows};
 
 use super::overlay::EXHAUSTIVE_POINTS;
 use super::tune;
-use super::{Body, Builder, Calibration, Index, Strangers, TemperedBody, View};
-use crate::cancel::Cancel;
+use super::{Builder, Index, Segment, Strangers};
 use crate::cell::learned::Assembly;
 use crate::cell::part::{Part, Steps};
-use crate::config::{Config, Model};
-use crate::error::{Error, Result};
-use crate::index::stored::StoredRows;
-use crate::metric::Embedding;
+use crate::config::Config;
+use garlic_core::Cancel;
+use garlic_core::config::Configuration as _;
+use garlic_core::metric::Embedding;
+use garlic_core::vectors::StoredRows;
+use garlic_core::{Error, Result};
 use std::sync::Arc;
 
 /// An index that has grown by this factor is trained anew.
@@ -44,13 +45,10 @@ impl Index {
     /// An index without points, for vectors of dimension `dim`. It trains itself as it grows: see [`Index::add`].
     ///
     /// # Errors
-    /// A configuration that is not valid, or one whose index does not change: preset `paper`, and points in two cells.
+    /// A configuration that is not valid, or one whose index does not change: points in two cells.
     pub fn empty(dim: usize, config: Config) -> Result<Self> {
         config.validate()?;
-        if config.model != Model::Tempered {
-            return Err(Error::Unchanging);
-        }
-        if config.spill > 0.0 {
+        if config.partition.spill > 0.0 {
             return Err(Error::Spilled);
         }
         // One point on an axis, which every metric takes, gives an index all its parts; then it leaves.
@@ -58,11 +56,9 @@ impl Index {
         if let Some(first) = point.first_mut() {
             *first = 1.0;
         }
-        let quick = Config {
-            calibration_queries: 0,
-            cells: 1,
-            ..config.clone()
-        };
+        let mut quick = config.clone();
+        quick.tuning.calibration_queries = 0;
+        quick.partition.cells = 1;
         let builder = Index::builder().config(quick).threads(1);
         let built = builder.build(Rows::new(&point, dim)?)?;
         let mut empty = built.without_points()?;
@@ -75,10 +71,11 @@ impl Index {
 
     /// The cells, bins and calibration of an index without its points.
     pub(crate) fn without_points(&self) -> Result<Self> {
-        let body = self.changing()?;
-        let (learned, rank) = (&body.learned, body.model.rank());
+        self.check_changes()?;
+        let segment = &self.segment;
+        let (learned, rank) = (&segment.learned, segment.model.rank());
         let mut all = Assembly::new(learned.bits, learned.width);
-        for cell in 0..body.model.len() {
+        for cell in 0..segment.model.len() {
             let width = learned.width;
             let steps = Steps {
                 bins: &learned.bin_steps[cell * width..][..width],
@@ -87,32 +84,32 @@ impl Index {
             let origin = &learned.origins[cell * rank..][..rank];
             all.push(origin, steps, Part::default());
         }
-        let body = TemperedBody::new(
-            &self.space,
-            body.model.clone(),
+        let segment = Segment::new(
+            &self.transform,
+            segment.model.clone(),
             all.finish(),
-            body.calibration.clone(),
+            StoredRows::new(segment.vectors.element()).into(),
+            Vec::new().into(),
         );
         Ok(Self::new(
             self.config.clone(),
             self.embedding,
-            self.space.clone(),
-            Body::Tempered(Arc::new(body)),
-            StoredRows::new(self.vectors.element()).into(),
-            Vec::new().into(),
+            Arc::clone(&self.transform),
+            segment,
+            (*self.calibration).clone(),
             self.ledger,
         ))
     }
 
     /// What the changes so far make necessary; nothing for an index that does not change.
     pub(crate) fn due(&self) -> Option<Due> {
-        let body = self.changing().ok()?;
+        self.check_changes().ok()?;
         let points = self.len();
         if points <= EXHAUSTIVE_POINTS {
             return None;
         }
         let grown = points as f64 / self.ledger.built.max(1) as f64;
-        let calibration = &body.calibration;
+        let calibration = &self.calibration;
         if grown >= GROWTH || calibration.stale && grown >= STALE_GROWTH {
             return Some(Due::Training);
         }
@@ -150,37 +147,28 @@ impl Index {
         }
     }
 
-    /// What recall targets take, as far as it was measured.
-    pub(crate) fn calibration(&self) -> Option<&Calibration> {
-        self.tempered().map(|body| &body.calibration)
-    }
-
     /// This index with what was found out about targets when `checked` became of `before`, from which this one has come, too.
     pub(crate) fn with_check(&self, before: &Self, checked: &Self) -> Self {
         let mut next = self.clone();
-        if let (Body::Tempered(body), Some(calibration)) = (&mut next.body, checked.calibration()) {
-            Arc::make_mut(body).calibration = calibration.clone();
-        }
+        next.calibration = Arc::clone(&checked.calibration);
         next.forget(&before.strangers);
         next
     }
 
     /// Looks whether targets are still met, and notes what is to be done about it.
     pub(crate) fn check_targets(&mut self, cancel: &Cancel) -> Result<()> {
-        let body = Arc::clone(self.changing()?);
+        self.check_changes()?;
         let pool = self.workers.get()?;
         // Without them: that is how it will be from now on.
         self.forget(&self.strangers.clone());
-        let calibration = pool.install(|| tune::check(self, &body, cancel))?;
-        if let Body::Tempered(body) = &mut self.body {
-            Arc::make_mut(body).calibration = calibration;
-        }
+        let calibration = pool.install(|| tune::check(self, cancel))?;
+        self.calibration = Arc::new(calibration);
         Ok(())
     }
 
     /// Targets have been checked with these points, which are strangers no longer.
     fn forget(&mut self, known: &Strangers) {
-        let dim = self.space.dim();
+        let dim = self.transform.dim();
         let longest = (self.embedding).longest_stored(known.iter(dim).map(|(_, vector)| vector));
         self.ledger.longest = self.ledger.longest.max(longest);
         self.strangers = self.strangers.but(known, dim);
@@ -193,7 +181,7 @@ impl Index {
     /// An index does this by itself each time it has doubled.
     ///
     /// # Errors
-    /// An index that does not change ([`Error::Unchanging`], [`Error::Spilled`]) or has no points; no worker threads.
+    /// An index that does not change ([`Error::Spilled`]) or has no points; no worker threads.
     pub fn retrain(&mut self) -> Result<()> {
         *self = self.retrained(self.embedding, &Cancel::default())?;
         Ok(())
@@ -205,14 +193,15 @@ impl Index {
     }
 
     fn rebuilt(&self, embedding: Embedding, config: Config, cancel: &Cancel) -> Result<Self> {
-        let view = View::new(self, self.changing()?);
+        self.check_changes()?;
         self.check_order()?;
+        let view = self.snapshot();
         let mut points: Vec<(u64, u32)> = view
             .admitted()
             .filter_map(|position| Some((view.point(position)?.id, position)))
             .collect();
         points.sort_unstable();
-        let dim = self.space.dim();
+        let dim = self.transform.dim();
         let mut vectors = Matrix::zeros(points.len(), dim);
         let mut stored = Vec::new();
         for (row, (_, position)) in points.iter().enumerate() {
@@ -231,7 +220,7 @@ impl Index {
         let builder = Builder::default()
             .config(config)
             .ids(ids)
-            .cancelled_by(cancel.clone());
+            .cancel(cancel.clone());
         let pool = self.workers.get()?;
         let built = pool.install(|| builder.build_embedded(vectors.as_rows(), embedding))?;
         let mut next = Index {
@@ -259,7 +248,7 @@ impl Index {
         let mut config = self.config.clone();
         if self.len() <= EXHAUSTIVE_POINTS {
             // Nobody would ask it.
-            config.calibration_queries = 0;
+            config.tuning.calibration_queries = 0;
         }
         let mut next = self.rebuilt(embedding, config, &Cancel::default())?;
         if self.len() <= EXHAUSTIVE_POINTS {

@@ -7,40 +7,27 @@ mod groups;
 mod grow;
 mod memory;
 pub(crate) mod overlay;
-mod progress;
-mod published;
-pub(crate) mod stored;
+mod segment;
 mod strangers;
-mod tempered;
 mod tune;
-mod workers;
 
-pub use build::{BuildReport, Builder, Seconds};
-pub(crate) use build::{LARGEST_VALUE, thread_pool};
+pub use build::Builder;
 pub use calibration::{Calibration, Setting};
 pub use exhaustive::{Cause, EXHAUSTIVE_POINTS, Exhaustive};
 pub(crate) use grow::Due;
-pub use memory::Memory;
-pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, View};
+pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, Snapshot};
 pub use overlay::{Drift, Ledger};
-pub use progress::{Progress, Stage};
-pub use published::{Coverage, Published};
-pub(crate) use stored::Stored;
+pub(crate) use segment::Segment;
 pub(crate) use strangers::Strangers;
-pub use tempered::{LearnedBin, TemperedBody};
 pub(crate) use tune::CACHED;
-pub(crate) use workers::Workers;
-#[cfg(test)]
-pub(crate) use workers::tests::without_threads;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crate::buffer::Buffer;
+use garlic_core::metric::Embedding;
+use garlic_core::pool::{ObjectPool, Workers};
+use garlic_core::{Error, Metric, Result, Transform};
+
 use crate::config::Config;
-use crate::error::{Error, Result};
-use crate::metric::Embedding;
-use crate::search::ScratchPool;
-use crate::space::Space;
 
 /// A nearest-neighbour index; it contains the vectors.
 ///
@@ -49,44 +36,33 @@ use crate::space::Space;
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) embedding: Embedding,
-    pub(crate) space: Arc<Space>,
-    pub(crate) body: Body,
-    /// Original vectors in cell order: a row's place here is its *position*.
-    pub(crate) vectors: Stored,
-    /// Identifier of each position.
-    pub(crate) ids: Buffer<u64>,
-    /// What has changed since all this was laid out.
+    pub(crate) transform: Arc<Transform>,
+    /// Cells, bins, codes and vectors as they were last encoded; never changed.
+    pub(crate) segment: Arc<Segment>,
+    /// What has changed since.
     pub(crate) overlay: Overlay,
+    /// What recall targets take.
+    pub(crate) calibration: Arc<Calibration>,
     pub(crate) ledger: Ledger,
     /// Points that came from where no cell was fitted; every search reads them.
     pub(crate) strangers: Strangers,
-    /// Positions of the identifiers, made when first asked for.
-    pub(crate) lookup: Arc<OnceLock<Lookup>>,
-    pub(crate) scratch: ScratchPool,
+    /// Buffers that searches borrow.
+    pub(crate) scratch: ObjectPool,
     pub(crate) workers: Workers,
-}
-
-/// What the cells are made of.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Body {
-    /// Trained Gaussians with hyperspherical bins.
-    Published(Arc<Published>),
-    /// Tempered cells with learned bins and codes.
-    Tempered(Arc<TemperedBody>),
 }
 
 /// Equal indexes have the same files.
 impl PartialEq for Index {
     fn eq(&self, other: &Self) -> bool {
         if self.overlay.changes().is_some() || other.overlay.changes().is_some() {
-            return self.to_bytes() == other.to_bytes();
+            let bytes = (self.to_bytes(), other.to_bytes());
+            return matches!(bytes, (Ok(a), Ok(b)) if a == b);
         }
         self.config == other.config
             && self.embedding == other.embedding
-            && self.space == other.space
-            && self.body == other.body
-            && self.vectors == other.vectors
-            && self.ids == other.ids
+            && self.transform == other.transform
+            && self.segment == other.segment
+            && self.calibration == other.calibration
             && self.ledger == other.ledger
     }
 }
@@ -101,59 +77,56 @@ impl Index {
     pub(crate) fn new(
         config: Config,
         embedding: Embedding,
-        space: impl Into<Arc<Space>>,
-        body: Body,
-        vectors: Stored,
-        ids: Buffer<u64>,
+        transform: impl Into<Arc<Transform>>,
+        segment: Segment,
+        calibration: Calibration,
         ledger: Ledger,
     ) -> Self {
         Self {
             config,
             embedding,
-            space: space.into(),
-            body,
-            vectors,
-            ids,
+            transform: transform.into(),
+            segment: Arc::new(segment),
             overlay: Overlay::default(),
+            calibration: Arc::new(calibration),
             ledger,
             strangers: Strangers::default(),
-            lookup: Arc::default(),
-            scratch: ScratchPool::default(),
+            scratch: ObjectPool::default(),
             workers: Workers::default(),
         }
     }
 
     /// Number of vectors.
     pub fn len(&self) -> usize {
-        let changes = self.overlay.changes();
-        match changes {
+        let positions = self.segment.ids.len();
+        match self.overlay.changes() {
             Some(changes) => changes.living(),
-            None if self.spills() => self.ids.len().min(self.ledger.built as usize),
-            None => self.ids.len(),
+            None if self.spills() => positions.min(self.ledger.built as usize),
+            None => positions,
         }
     }
 
     /// Whether points may lie in two cells, at two positions.
     pub(crate) fn spills(&self) -> bool {
-        self.config.spill > 0.0 && matches!(self.body, Body::Tempered(_))
+        self.config.partition.spill > 0.0
     }
 
-    /// Positions of the base, of each point the first.
+    /// Positions of the segment, of each point the first.
     pub(crate) fn first_positions(&self) -> Vec<u32> {
-        let positions = 0..self.ids.len() as u32;
+        let (ids, positions) = (&self.segment.ids, 0..self.segment.ids.len() as u32);
         if !self.spills() {
             return positions.collect();
         }
-        let is_first = |p: &u32| self.lookup().position(self.ids[*p as usize]) == Some(*p);
+        let lookup = self.segment.lookup();
+        let is_first = |p: &u32| lookup.position(ids[*p as usize]) == Some(*p);
         positions.filter(is_first).collect()
     }
 
-    /// The cells of an index that can be changed; fails for one that stays as it was built.
-    pub(crate) fn changing(&self) -> Result<&Arc<TemperedBody>> {
-        match &self.body {
-            Body::Published(_) => Err(Error::Unchanging),
-            Body::Tempered(_) if self.spills() => Err(Error::Spilled),
-            Body::Tempered(body) => Ok(body),
+    /// Fails for an index that stays as it was built.
+    pub(crate) fn check_changes(&self) -> Result<()> {
+        match self.spills() {
+            true => Err(Error::Spilled),
+            false => Ok(()),
         }
     }
 
@@ -162,46 +135,37 @@ impl Index {
         self.len() == 0
     }
 
-    /// Identifier of the point that was laid out at `position` when the index was built; none past the last.
+    /// Identifier of the point at `position` when the index was last encoded; none past the last.
     pub fn id_at(&self, position: usize) -> Option<u64> {
-        self.ids.get(position).copied()
+        self.segment.ids.get(position).copied()
     }
 
     /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
-        self.embedding.outer_dim(self.space.dim())
+        self.embedding.outer_dim(self.transform.dim())
+    }
+
+    /// What "near" means to this index.
+    pub fn metric(&self) -> Metric {
+        self.embedding.metric()
     }
 
     /// Number of cells.
     pub fn cells(&self) -> usize {
-        match &self.body {
-            Body::Published(body) => body.cells.len(),
-            Body::Tempered(body) => View::new(self, body).cells(),
-        }
+        self.snapshot().cells()
     }
 
-    /// The index as searches and changes of tempered cells see it; none for one built by the published method.
-    pub(crate) fn view(&self) -> Option<View<'_>> {
-        match &self.body {
-            Body::Tempered(body) => Some(View::new(self, body)),
-            Body::Published(_) => None,
-        }
+    /// The index as searches and changes see it.
+    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::new(self)
     }
 
     /// Fails for a mapped file that would answer with nothing, or whose bins have more or fewer points than it.
     pub(crate) fn check_order(&self) -> Result<()> {
-        let Body::Tempered(body) = &self.body else {
-            return Ok(());
-        };
-        match body.learned.starts().last() {
-            Some(end) if end.first as usize == self.ids.len() => Ok(()),
+        match self.segment.learned.starts().last() {
+            Some(end) if end.first as usize == self.segment.ids.len() => Ok(()),
             _ => Err(Error::Damaged),
         }
-    }
-
-    /// Positions of the base's identifiers.
-    pub(crate) fn lookup(&self) -> &Lookup {
-        self.lookup.get_or_init(|| Lookup::new(&self.ids))
     }
 
     /// The parameters it was built with.
@@ -209,29 +173,18 @@ impl Index {
         &self.config
     }
 
-    /// The change of coordinates between vectors and model.
-    pub fn space(&self) -> &Space {
-        &self.space
+    /// What recall targets take, as far as it was measured.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// The change of coordinates between vectors and cells.
+    pub fn transform(&self) -> &Transform {
+        &self.transform
     }
 
     /// The name of the type that coordinates are stored in: `f32`, `f16` or `u8`.
     pub fn stored_as(&self) -> &'static str {
-        self.vectors.name()
-    }
-
-    /// Gaussians, cells and history, if the index was built by the published method.
-    pub fn published(&self) -> Option<&Published> {
-        match &self.body {
-            Body::Published(body) => Some(body),
-            Body::Tempered(_) => None,
-        }
-    }
-
-    /// Cells, bins and calibration, if the index is made of tempered cells.
-    pub fn tempered(&self) -> Option<&TemperedBody> {
-        match &self.body {
-            Body::Published(_) => None,
-            Body::Tempered(body) => Some(body),
-        }
+        self.segment.vectors.name()
     }
 }

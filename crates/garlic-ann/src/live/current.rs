@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::disk::Disk;
-use crate::error::{Error, Result};
+use garlic_core::{Error, Result};
 
 /// Its name.
 pub(super) const CURRENT: &str = "CURRENT";

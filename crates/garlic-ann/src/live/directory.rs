@@ -12,9 +12,10 @@ use super::disk::{Disk, Held, Lock, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
-use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::store::{atomic, save_to};
+use crate::store::save_to;
+use garlic_core::file::atomic;
+use garlic_core::{Error, Result};
 
 /// What is known about a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::held;
-use crate::error::Result;
 use crate::index::Index;
-use crate::store::atomic::{self, Place};
+use garlic_core::Result;
+use garlic_core::file::atomic::{self, Place};
 
 /// What an index file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]

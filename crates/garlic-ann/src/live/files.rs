@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::current::{self, CURRENT, index_path, log_path};
 use super::directory::length_of;
 use super::disk::{Disk, Real};
-use crate::error::Result;
+use garlic_core::Result;
 
 /// The files of an index directory that count: those of the generation that its file `CURRENT` names.
 #[derive(Clone, Debug, PartialEq, Eq)]

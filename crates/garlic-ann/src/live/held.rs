@@ -112,8 +112,8 @@ mod platform {
 
     use super::super::current::LOCK;
     use super::super::disk::{Disk, Held, Input, Opening, Output, Real};
-    use crate::error::Result;
     use crate::index::Index;
+    use garlic_core::Result;
 
     /// Opens a directory, and its file `LOCK`.
     pub(super) fn open(directory: &Path) -> io::Result<(Arc<dyn Disk>, File)> {

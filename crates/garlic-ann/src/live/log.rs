@@ -9,7 +9,7 @@ use std::io::{self, SeekFrom, Write};
 
 use super::disk::{Input, Output};
 use super::record::{ALIGNMENT, Batch, Change, Header, MAGIC, RECORD_HEADER};
-use crate::error::Error;
+use garlic_core::Error;
 
 /// Bytes before the first record.
 pub(super) const LOG_HEADER: usize = 32;

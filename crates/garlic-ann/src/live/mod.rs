@@ -55,12 +55,12 @@ use std::sync::Arc;
 
 use garlic_linalg::Rows;
 
-use crate::cancel::Cancel;
-use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::search::{Answer, Range, Search};
 use directory::Directory;
 use disk::{Disk, Lock, Real};
+use garlic_core::Cancel;
+use garlic_core::{Answer, RangeSearch, Search};
+use garlic_core::{Error, Result};
 use record::{Batch, Kind};
 use swap::{Panicked, Swap};
 use training::{Failed, Journal, Trainer};
@@ -244,7 +244,7 @@ impl Live {
     ///
     /// # Errors
     /// Those of [`Index::range`].
-    pub fn range(&self, query: &[f32], range: &Range) -> Result<Answer> {
+    pub fn range(&self, query: &[f32], range: &RangeSearch) -> Result<Answer> {
         self.snapshot().range(query, range)
     }
 
@@ -252,7 +252,7 @@ impl Live {
     ///
     /// # Errors
     /// Those of [`Index::range_batch`].
-    pub fn range_batch(&self, queries: Rows<'_>, range: &Range) -> Result<Vec<Answer>> {
+    pub fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>> {
         self.snapshot().range_batch(queries, range)
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Live;
 use super::disk::Real;
-use crate::error::Result;
 use crate::index::Index;
+use garlic_core::Result;
 
 /// When a batch counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

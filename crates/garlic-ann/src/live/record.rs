@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use garlic_linalg::Rows;
 
-use crate::error::Result;
 use crate::index::Index;
+use garlic_core::Result;
 
 /// Bytes of a record before its payload.
 pub(super) const RECORD_HEADER: usize = 40;

@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 
 use super::record::{Batch, Change};
 use super::{Live, Shared, Turn, Writer};
-use crate::cancel::Cancel;
-use crate::error::{Error, Result};
 use crate::index::{Due, Index};
+use garlic_core::Cancel;
+use garlic_core::{Error, Result};
 
 /// Points in the journal, as a share of those that the training began with, above which writers wait.
 const MOST_AHEAD: f64 = 0.5;

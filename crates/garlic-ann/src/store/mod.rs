@@ -1,69 +1,46 @@
-//! The file format: one file an index, vectors included.
+//! Saving and opening an index.
 //!
-//! `docs/format.md` draws the layout. A file is replaced all at once, never changed in place. [`Index::open`] maps
-//! it, [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well;
-//! whatever is wrong with a file has its own [`FormatError`].
-//!
-//! Files of format version 2 and later stay readable.
+//! `docs/reference/format.md` draws the file; `garlic_core::file` is the container. [`Index::open`] maps a file,
+//! [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well.
 
-pub(crate) mod atomic;
-mod bins;
-mod decode;
-mod encode;
-mod error;
-mod layout;
-mod map;
-mod published;
-mod read;
-mod section;
-mod sound;
-mod source;
-mod tempered;
+mod meta;
+mod sections;
+mod validate;
 mod verify;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::FormatError;
-#[cfg(test)]
-pub(crate) use map::map_file;
-pub use verify::{SectionSummary, Summary};
+pub use garlic_core::file::{
+    FORMAT_VERSION, SUPPORTED_VERSIONS, SectionSummary, Summary, is_index_file,
+};
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::ops::RangeInclusive;
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use atomic::{Disk, Place};
-use bytes::Bytes;
-use encode::Source;
-use error::Fault;
-use layout::{HEADER_LEN, Kind, Layout, MAGIC};
-use source::Mapped;
+use garlic_core::file::atomic::{Disk, Place};
+use garlic_core::file::{
+    self, Access, Decode, Fault, Kind, MAX_META, Reader, Sections, Source, inconsistent, put,
+    put_transform, put_vectors, read_ids, read_transform, read_vectors, with_path,
+};
+use garlic_core::metric::Embedding;
+use garlic_core::vectors::StoredVectors;
+use garlic_core::{FormatError, Result};
 
-use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Calibration, Index, Segment};
+use meta::{Body, Meta, StoredConfig};
 
-/// The format version that is written.
-pub const FORMAT_VERSION: u32 = 2;
-/// The oldest format version that is read.
-const OLDEST_VERSION: u32 = 2;
-/// The format versions that are read.
-pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERSION;
-
-/// Most bytes of the section META: configuration, training history and calibration are small.
-const MAX_META: u64 = 64 << 20;
-
-/// Whether there is a file that begins as index files of every version do; whether it is sound, opening it tells.
-pub fn is_index_file(path: impl AsRef<Path>) -> bool {
-    let path = path.as_ref();
-    let mut start = [0; MAGIC.len()];
-    // Asked before opening: a pipe would wait for a writer.
-    let is_read = path.is_file()
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
-    is_read && start == MAGIC
-}
+/// The sections of an index, in the order of the file.
+const KINDS: &[Kind] = &[
+    Kind::Meta,
+    Kind::Space,
+    Kind::Cells,
+    Kind::Learned,
+    Kind::Codes,
+    Kind::Vectors,
+    Kind::Ids,
+];
 
 impl Index {
     /// Writes the index to `path`, replacing what is there all at once.
@@ -73,7 +50,7 @@ impl Index {
     /// followed.
     ///
     /// # Errors
-    /// [`Error::Io`] with the path when a step of the file system fails.
+    /// [`Error::Io`](crate::Error::Io) with the path when a step of the file system fails.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         save_to(&Disk, self, path.as_ref())
     }
@@ -81,23 +58,25 @@ impl Index {
     /// Opens an index where it lies: the file is mapped, and its parts are read when a search needs them.
     ///
     /// The work does not depend on the number of points. Header, section table, configuration, calibration and
-    /// change of coordinates are read and checked, and so is that every array has the length it must have; of an
-    /// index built by the published method also the cells. What the large arrays hold is not looked at:
+    /// change of coordinates are read and checked, and so is that every array has the length it must have. What the large
+    /// arrays hold is not looked at:
     /// a damaged file gives wrong answers, or none, but a search never panics, reads outside of the file or asks for
     /// memory without bounds. [`Index::verify`] tells whether a file is sound.
     ///
     /// Replace index files by rename, never in place: `mv new.garlic index.garlic`, not `cp`. [`Index::save`] does so, and
     /// replacing or deleting the file is harmless: an open index keeps what it was opened on. If somebody overwrites the
-    /// file while the index or a clone of it exists, answers mean nothing or are [`Error::Damaged`], but no call
+    /// file while the index or a clone of it exists, answers mean nothing or are [`Error::Damaged`](crate::Error::Damaged),
+    /// but no call
     /// panics. If somebody shortens it, as `cp` onto the old name does first, reading behind the new end ends the program
     /// (SIGBUS), which nothing can prevent. Use [`Index::load`] where nobody can promise that.
     ///
     /// Where files cannot be mapped this is [`Index::load`].
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no index.
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
+    /// index.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
-        Ok(open_file(path.as_ref(), Way::Map)?.0)
+        Ok(file::open(path.as_ref(), Access::Map)?.0)
     }
 
     /// Reads an index into memory and checks all of it: header, checksums, and that the content makes sense.
@@ -105,9 +84,10 @@ impl Index {
     /// Takes time and memory in proportion to the file, and gives the fastest searches from the first one on.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
+    /// sound index.
     pub fn load(path: impl AsRef<Path>) -> Result<Index> {
-        Ok(open_file(path.as_ref(), Way::Read)?.0)
+        Ok(file::open(path.as_ref(), Access::Read)?.0)
     }
 
     /// Does all that [`Index::load`] does, and checks what a search does not rely on: that identifiers are
@@ -115,26 +95,28 @@ impl Index {
     /// should have.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is no sound index.
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
+    /// sound index.
     pub fn verify(path: impl AsRef<Path>) -> Result<Summary> {
         let path = path.as_ref();
-        let (index, layout) = open_file(path, Way::Read)?;
+        let (index, layout) = file::open::<Index>(path, Access::Read)?;
         verify::check(&index).map_err(|fault| with_path(path, fault))?;
-        Ok(Summary::new(&index, &layout))
+        Ok(Summary::new(
+            &layout,
+            index.dim(),
+            index.len(),
+            index.cells(),
+        ))
     }
 
     /// The bytes that [`Index::save`] writes. Equal indexes give equal bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) when the configuration cannot be written.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let flat = self.flattened();
-        let encode = || -> io::Result<Vec<u8>> {
-            let source = Source::new(flat.as_ref().unwrap_or(self))?;
-            let layout = write::measure(&source)?;
-            let mut bytes = Vec::with_capacity(layout.file_len as usize);
-            write::write(&source, &layout, &mut bytes)?;
-            Ok(bytes)
-        };
-        // Plain structs always become JSON, and a vector takes every byte.
-        encode().expect("writing to memory does not fail")
+        let encode = || file::to_bytes(&Encoded::new(flat.as_ref().unwrap_or(self))?);
+        encode().map_err(|error| with_path(Path::new("memory"), Fault::Io(error)))
     }
 
     /// The index that [`Index::to_bytes`] gave the bytes of, checked as [`Index::load`] does.
@@ -142,65 +124,117 @@ impl Index {
     /// # Errors
     /// Whatever is wrong with the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Index, FormatError> {
-        let found = bytes.len() as u64;
-        match decode::read_index(bytes, found) {
-            Ok((index, _)) => Ok(index),
-            Err(Fault::Format(error)) => Err(error),
-            // Memory fails in one way only: by ending.
-            Err(Fault::Io(_)) => Err(FormatError::Truncated {
-                found,
-                needed: found,
-            }),
+        file::from_bytes(bytes)
+    }
+}
+
+/// [`Index::save`] to a place that tests can make fail.
+pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+    let flat = index.flattened();
+    let encoded = Encoded::new(flat.as_ref().unwrap_or(index));
+    let encoded = encoded.map_err(|error| with_path(path, Fault::Io(error)))?;
+    file::save(place, path, &encoded)
+}
+
+/// An index with its META section ready.
+struct Encoded<'a> {
+    index: &'a Index,
+    meta: Vec<u8>,
+}
+
+impl<'a> Encoded<'a> {
+    fn new(index: &'a Index) -> io::Result<Self> {
+        let meta = serde_json::to_vec(&Meta {
+            dim: index.transform.dim() as u64,
+            longest: index.embedding.longest(),
+            points: index.segment.ids.len() as u64,
+            cells: index.cells() as u64,
+            element: index.segment.vectors.element(),
+            config: StoredConfig(index.config.clone()),
+            body: Body::Tempered {
+                calibration: (*index.calibration).clone(),
+            },
+            ledger: index.ledger,
+        })?;
+        Ok(Self { index, meta })
+    }
+}
+
+impl Sections for Encoded<'_> {
+    fn kinds(&self) -> &'static [Kind] {
+        KINDS
+    }
+
+    fn check(&self, _: u64) -> io::Result<()> {
+        let refuse = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        if self.meta.len() as u64 > MAX_META {
+            let len = self.meta.len();
+            return refuse(format!(
+                "configuration and calibration take {len} bytes, more than the {MAX_META} an index file holds"
+            ));
+        }
+        // JSON has no NaN and no infinity: they come back as an error.
+        if let Err(error) = serde_json::from_slice::<Meta>(&self.meta) {
+            return refuse(format!(
+                "configuration or calibration cannot be stored, probably because a number is not finite: {error}"
+            ));
+        }
+        let segment = &self.index.segment;
+        if let StoredVectors::F16(halves) = &segment.vectors
+            && let Some(at) = validate::first_endless(halves)
+        {
+            return refuse(format!(
+                "vector {} has a coordinate too large for half precision; build the index with `store` f32",
+                segment.ids[at / self.index.transform.dim()]
+            ));
+        }
+        match validate::check(self.index) {
+            Ok(()) => Ok(()),
+            Err(Fault::Io(error)) => Err(error),
+            Err(Fault::Format(error)) => refuse(format!("it could not be opened again: {error}")),
+        }
+    }
+
+    fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+        let segment = &self.index.segment;
+        match kind {
+            Kind::Meta => out.write_all(&self.meta),
+            Kind::Space => put_transform(&self.index.transform, out),
+            Kind::Vectors => put_vectors(&segment.vectors, out),
+            Kind::Ids => put(out, &segment.ids),
+            _ => sections::write(segment, kind, out),
         }
     }
 }
 
-pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
-    let flat = index.flattened();
-    let save = || -> io::Result<()> {
-        let source = Source::new(flat.as_ref().unwrap_or(index))?;
-        let layout = write::measure(&source)?;
-        source.check(layout.file_len)?;
-        atomic::replace(place, path, |out| write::write(&source, &layout, out))
-    };
-    save().map_err(|error| with_path(path, Fault::Io(error)))
-}
-
-/// How a file becomes an index.
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    Map,
-    Read,
-}
-
-fn open_file(path: &Path, way: Way) -> Result<(Index, Layout)> {
-    let read = || -> Result<_, Fault> {
-        // Asked before opening: a pipe would wait for a writer, and only a file knows its length.
-        if !std::fs::metadata(path)?.is_file() {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "is not a file");
-            return Err(Fault::Io(error));
-        }
-        let file = File::open(path)?;
-        let file_len = file.metadata()?.len();
-        // A file without even a header is not worth a mapping, and an empty one has none. Numbers lie in the file
-        // as little-endian machines have them.
-        let maps = way == Way::Map && cfg!(target_endian = "little");
-        if maps
-            && file_len >= HEADER_LEN as u64
-            && let Ok(map) = map::map_file(&file)
-        {
-            let file_len = map.len() as u64;
-            return decode::read_index(Mapped(Bytes::from_owner(map)), file_len);
-        }
-        decode::read_index(file, file_len)
-    };
-    read().map_err(|fault| with_path(path, fault))
-}
-
-fn with_path(path: &Path, fault: Fault) -> Error {
-    let path = path.to_owned();
-    match fault {
-        Fault::Io(source) => Error::Io { path, source },
-        Fault::Format(source) => Error::Format { path, source },
+/// Arrays are read as they come; what they mean is checked once the section's checksum is known to be right. Whatever
+/// passes here must not make a search panic. Of a mapped file only the shapes of the large arrays are known: a search
+/// takes them as they are and makes do with any content.
+impl Decode for Index {
+    fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault> {
+        let meta = meta::read(reader)?;
+        let metric = meta.config.0.metric;
+        let embedding = Embedding::restore(metric, meta.longest, meta.dim)
+            .ok_or_else(|| inconsistent(Kind::Meta, "`longest` is not what the metric asks for"))?;
+        let (dim, points) = (meta.dim, meta.points);
+        let transform = read_transform(reader, dim, |rows| (1..=dim).contains(&rows))?;
+        validate::check_transform(&transform)?;
+        let (model, learned) = sections::read(reader, meta.cells, points, &transform)?;
+        let vectors = read_vectors(reader, points, dim, meta.element)?;
+        let ids = read_ids(reader, points)?;
+        let segment = Segment::new(&transform, model, learned, vectors, ids);
+        let Body::Tempered { calibration } = meta.body;
+        let index = Index::new(
+            meta.config.0,
+            embedding,
+            Arc::new(transform),
+            segment,
+            Calibration::default(),
+            meta.ledger,
+        );
+        Ok(Index {
+            calibration: Arc::new(calibration),
+            ..index
+        })
     }
 }

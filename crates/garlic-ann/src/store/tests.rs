@@ -18,13 +18,13 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, Rows, random_stream, uniform_unit};
 
 use super::FormatError;
-use crate::buffer::Buffer;
 use crate::cell::{Bins, Cell, Frame, Grid};
 use crate::config::{Config, Covariance, Preset, Store};
-use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, Stored};
+use crate::index::{Body, Calibration, Coverage, Index, Published, Setting, StoredVectors};
 use crate::model::{Factors, Gaussians};
-use crate::space::Space;
 use crate::train::{Epoch, History, Refinement};
+use garlic_core::Transform;
+use garlic_core::buffer::Buffer;
 
 const COVARIANCES: [Covariance; 3] = [
     Covariance::Full,
@@ -49,7 +49,7 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
     for axis in 0..DIM {
         axes.row_mut(axis)[[1, 0, 2, 3, 4][axis]] = 1.0;
     }
-    let space = Space {
+    let space = Transform {
         mean: floats(DIM, 0.0),
         scale: vec![0.25; DIM],
         rotation: (covariance != Covariance::Diagonal).then_some(axes),
@@ -92,10 +92,18 @@ fn sample(points: usize, covariance: Covariance, seed: u64) -> Index {
         },
     };
     let ids: Vec<u64> = (0..points as u64).map(|id| id * 3 + 1).collect();
-    let body = Body::Published(Arc::new(published));
+    let segment = Body::Published(Arc::new(published));
     let (embedding, ledger) = Default::default();
-    let vectors = Stored::F32(vectors.into());
-    Index::new(config, embedding, space, body, vectors, ids.into(), ledger)
+    let vectors = StoredVectors::F32(vectors.into());
+    Index::new(
+        config,
+        embedding,
+        space,
+        segment,
+        vectors,
+        ids.into(),
+        ledger,
+    )
 }
 
 fn changed_buffer<T: bytemuck::Pod + Send>(
@@ -107,26 +115,26 @@ fn changed_buffer<T: bytemuck::Pod + Send>(
     values.into()
 }
 
-/// The body of a sample.
-fn body(index: &mut Index) -> &mut Published {
-    match &mut index.body {
-        Body::Published(body) => Arc::make_mut(body),
-        Body::Tempered(_) => panic!("not a published body"),
+/// The segment of a sample.
+fn segment(index: &mut Index) -> &mut Published {
+    match &mut index.segment {
+        Body::Published(segment) => Arc::make_mut(segment),
+        Body::Tempered(_) => panic!("not a published segment"),
     }
 }
 
 /// Changes the stored vectors of a sample.
 fn change_vectors(index: &mut Index, change: impl FnOnce(&mut Vec<f32>)) {
-    let Stored::F32(values) = &index.vectors else {
+    let StoredVectors::F32(values) = &index.segment.vectors else {
         panic!("not f32");
     };
     let mut values = values.to_vec();
     change(&mut values);
-    index.vectors = Stored::F32(values.into());
+    index.segment.vectors = StoredVectors::F32(values.into());
 }
 
 /// Rank = number of the cell; every point is in cell 1 + position % 2, and the last one in cell 0 as well.
-fn sample_cell(cell: usize, vectors: &[f32], space: &Space) -> Cell {
+fn sample_cell(cell: usize, vectors: &[f32], space: &Transform) -> Cell {
     let dim = space.dim();
     let points = vectors.len() / dim;
     let rank = cell;
@@ -181,10 +189,10 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
         .threads(1)
         .build(Rows::new(&values, DIM).unwrap())
         .unwrap();
-    let Body::Tempered(body) = &mut index.body else {
-        panic!("not a tempered body");
+    let Body::Tempered(segment) = &mut index.segment else {
+        panic!("not a tempered segment");
     };
-    Arc::make_mut(body).calibration = Calibration {
+    Arc::make_mut(segment).calibration = Calibration {
         queries: 100,
         settings: vec![Setting {
             k: 10,
@@ -289,7 +297,7 @@ fn a_number_that_json_has_not_is_refused_when_saving() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nan.garlic");
     let mut index = sample(5, Covariance::Full, 3);
-    body(&mut index).history.epochs[0].loss = f64::NAN;
+    segment(&mut index).history.epochs[0].loss = f64::NAN;
     let error = index.save(&path).unwrap_err().to_string();
     assert!(
         error.contains("not finite") && error.contains("nan.garlic"),

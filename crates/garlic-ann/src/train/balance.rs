@@ -6,44 +6,45 @@
 
 use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres};
 
-use crate::config::Config;
-use crate::model::{Lists, by_label};
+use garlic_core::{Lists, by_label};
 
 /// A cell of this many times the mean number of points is split.
 const LARGE: f64 = 4.0;
 /// A cell of this share of the mean number of points is pruned.
 const SMALL: f64 = 0.02;
+/// No cell is split when there are so many already.
+const MAX_SPLIT_CELLS: usize = 4096;
+/// A split that leaves one half more than this share of the points is refused.
+const SPLIT_REFUSAL: f64 = 0.95;
 /// Lloyd rounds of a split.
 const ROUNDS: usize = 5;
 
 /// Splits large cells and prunes small ones; returns the number of cells that `labels` then knows.
-pub(super) fn balance(rows: Rows<'_>, labels: &mut [u32], cells: usize, config: &Config) -> usize {
+pub(super) fn balance(rows: Rows<'_>, labels: &mut [u32], cells: usize, seed: u64) -> usize {
     let members = Lists::group(cells, by_label(labels));
     let mean = rows.len() as f64 / cells.max(1) as f64;
     let size = |cell: usize| members.get(cell).len() as f64;
     let mut count = cells;
-    if config.split {
-        for cell in (0..cells).filter(|c| size(*c) > LARGE * mean) {
-            if count >= config.max_cells {
-                break;
-            }
-            let points = Matrix::gather(rows, members.get(cell));
-            let seeds = kmeans_plus_plus(points.as_rows(), 2, config.seed ^ cell as u64);
-            let halves = lloyd(points.as_rows(), seeds, ROUNDS);
-            let largest = halves.sizes.iter().copied().max().unwrap_or(0);
-            // Copies of one point cannot be told apart, however often they are cut.
-            if halves.sizes.len() < 2 || f64::from(largest) > config.split_refusal * size(cell) {
-                continue;
-            }
-            for (point, half) in members.get(cell).iter().zip(halves.labels) {
-                if half == 1 {
-                    labels[*point as usize] = count as u32;
-                }
-            }
-            count += 1;
+    for cell in (0..cells).filter(|c| size(*c) > LARGE * mean) {
+        if count >= MAX_SPLIT_CELLS {
+            break;
         }
+        let points = Matrix::gather(rows, members.get(cell));
+        let seeds = kmeans_plus_plus(points.as_rows(), 2, seed ^ cell as u64);
+        let halves = lloyd(points.as_rows(), seeds, ROUNDS);
+        let largest = halves.sizes.iter().copied().max().unwrap_or(0);
+        // Copies of one point cannot be told apart, however often they are cut.
+        if halves.sizes.len() < 2 || f64::from(largest) > SPLIT_REFUSAL * size(cell) {
+            continue;
+        }
+        for (point, half) in members.get(cell).iter().zip(halves.labels) {
+            if half == 1 {
+                labels[*point as usize] = count as u32;
+            }
+        }
+        count += 1;
     }
-    let small = |cell: &usize| config.prune && size(*cell) > 0.0 && size(*cell) < SMALL * mean;
+    let small = |cell: &usize| size(*cell) > 0.0 && size(*cell) < SMALL * mean;
     let lost: Vec<usize> = (0..cells).filter(small).collect();
     if lost.is_empty() {
         return count;
@@ -91,7 +92,7 @@ mod tests {
         labels.extend((0..96).map(|i| 1 + i % 8));
         labels.push(9);
         let rows = Rows::new(&data, 1).unwrap();
-        let count = balance(rows, &mut labels, 10, &Config::default());
+        let count = balance(rows, &mut labels, 10, 0);
         assert_eq!(count, 11);
         for i in 0..900 {
             assert_eq!(
@@ -104,17 +105,12 @@ mod tests {
         assert_eq!(labels[996], 1, "it went to the nearest cell");
 
         let mut same = vec![0u32; 500];
-        same.extend([1, 2, 3, 4, 5, 6]);
-        let data = vec![3.0; 506];
+        for cell in 1..7 {
+            same.extend([cell; 10]);
+        }
+        let data = vec![3.0; 560];
         let before = same.clone();
-        let config = Config {
-            prune: false,
-            ..Config::default()
-        };
-        assert_eq!(
-            balance(Rows::new(&data, 1).unwrap(), &mut same, 7, &config),
-            7
-        );
+        assert_eq!(balance(Rows::new(&data, 1).unwrap(), &mut same, 7, 0), 7);
         assert_eq!(same, before, "copies of one point are not split");
     }
 }

@@ -6,12 +6,12 @@ use garlic_linalg::Matrix;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::MAX_META;
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use super::read::Reader;
 use super::source::Source;
 use super::write::{Aligned, put};
-use super::MAX_META;
 use crate::buffer::Buffer;
 use crate::transform::Transform;
 use crate::vectors::{StoredType, StoredVectors};

@@ -45,11 +45,7 @@ pub fn measure(sections: &impl Sections) -> io::Result<Layout> {
 }
 
 /// Writes header, table and sections.
-pub fn write(
-    sections: &impl Sections,
-    layout: &Layout,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn write(sections: &impl Sections, layout: &Layout, out: &mut impl Write) -> io::Result<()> {
     let head = layout.to_bytes();
     out.write_all(&head)?;
     let mut end = head.len() as u64;

@@ -93,12 +93,7 @@ pub trait Close: Points {
     }
 
     /// The `wanted` nearest, from all vectors that are allowed. `inside` is the query as the index takes it.
-    fn nearest_in_double(
-        &self,
-        query: &[f32],
-        inside: &[f32],
-        wanted: usize,
-    ) -> Settled {
+    fn nearest_in_double(&self, query: &[f32], inside: &[f32], wanted: usize) -> Settled {
         let all = self.measure(query, inside);
         let (near, others) = all.split_at(wanted.min(all.len()));
         let unproved = match (near.last(), others.first()) {
@@ -120,12 +115,7 @@ pub trait Close: Points {
     }
 
     /// All points that are allowed within a reported distance.
-    fn range_in_double(
-        &self,
-        query: &[f32],
-        inside: &[f32],
-        radius: f32,
-    ) -> Settled {
+    fn range_in_double(&self, query: &[f32], inside: &[f32], radius: f32) -> Settled {
         let metric = self.metric();
         let all = self.measure(query, inside);
         let count = all.partition_point(|m| reported(metric, m.distance) as f32 <= radius);

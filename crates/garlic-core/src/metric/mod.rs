@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::validate::LARGEST_VALUE;
 pub use close::Settled;
 pub use distance::Metric;
-pub use report::{Asked, Points};
 use distance::{inner_product, length, squares};
+pub use report::{Asked, Points};
 
 /// The way from the user's vectors to those of the index, and of distances back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

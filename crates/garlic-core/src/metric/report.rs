@@ -62,7 +62,14 @@ impl Metric {
         found: &TopK,
         mut stats: SearchStats,
     ) -> Result<Answer> {
-        let Asked { query, inside, row, wanted, exact, complete } = *asked;
+        let Asked {
+            query,
+            inside,
+            row,
+            wanted,
+            exact,
+            complete,
+        } = *asked;
         let places = report_places(points, query, found, wanted);
         let in_double = complete && points.takes_double(inside, &places);
         let unsettled = complete && !settles(points, query, &places, found.worst());

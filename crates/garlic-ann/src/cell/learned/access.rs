@@ -16,8 +16,8 @@ use bytemuck::{Pod, Zeroable};
 use garlic_simd::{CODE_LANES, CodeQuery, Estimate, code_block_bytes, scan_codes};
 
 use super::{BIN_BITS, Bin, Bounds, Learned};
-use crate::buffer::Buffer;
 use crate::cell::part::decode_centres;
+use garlic_core::buffer::Buffer;
 
 // SAFETY: two numbers without padding between them; zero is a value of both.
 #[allow(unsafe_code)]

@@ -5,8 +5,8 @@ use garlic_linalg::{Rows, random_stream, uniform_unit};
 use super::Due;
 use crate::config::Config;
 use crate::index::{Index, Workers};
-use crate::metric::Metric;
 use crate::search::Search;
+use garlic_core::metric::Metric;
 
 const DIM: usize = 8;
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::buffer::Buffer;
 use crate::cell::learned::{Bin, Bounds};
-use crate::index::stored::Stored;
+use garlic_core::buffer::Buffer;
+use garlic_core::vectors::StoredVectors;
 
 /// Codes and vectors in the order of a cell's bins: nothing here ever changes.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Coded {
     pub(super) block_bytes: usize,
     /// What the points of each bin can be skipped by; means nothing where there are none.
     pub(crate) bounds: Vec<Bounds>,
-    pub(crate) vectors: Stored,
+    pub(crate) vectors: StoredVectors,
     pub(crate) ids: Vec<u64>,
 }
 

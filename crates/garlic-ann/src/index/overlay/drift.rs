@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::view::View;
-use crate::index::{Body, Index};
-use crate::train::tempered::default_cells;
+use crate::index::Index;
+use crate::train::fit::default_cells;
 
 /// A rebuild pays when the mean squared distance of all points from their cells has grown by more than this share
 /// because of those that came.
@@ -127,20 +126,15 @@ impl Index {
             trainings,
             ..
         } = self.ledger;
-        let calibration = self.tempered().map(|body| &body.calibration);
+        let calibration = self.calibration();
         let spread = match added > 0 && radius > 0.0 {
             true => added_radius / added as f64 / radius,
             false => 1.0,
         };
-        let cells = match &self.body {
-            Body::Published(_) => self.cells(),
-            Body::Tempered(body) => {
-                let view = View::new(self, body);
-                (0..view.cells()).filter(|c| view.points_in(*c) > 0).count()
-            }
-        };
-        let wanted = match (&self.body, self.config.cells) {
-            (Body::Tempered(_), 0) => default_cells(self.len()),
+        let view = self.snapshot();
+        let cells = (0..view.cells()).filter(|c| view.points_in(*c) > 0).count();
+        let wanted = match self.config.partition.cells {
+            0 => default_cells(self.len()),
             _ => cells,
         };
         let misfit = wanted.max(cells) as f64 / wanted.min(cells).max(1) as f64;
@@ -155,9 +149,9 @@ impl Index {
             cells,
             cells_of_a_build: wanted,
             trainings,
-            correction: calibration.map_or(1.0, |c| c.correction),
-            reads_everything: calibration.is_some_and(|c| c.stale),
-            rebuild: strange || misfit > MISFIT || calibration.is_some_and(|c| c.stale),
+            correction: calibration.correction,
+            reads_everything: calibration.stale,
+            rebuild: strange || misfit > MISFIT || calibration.stale,
         }
     }
 }

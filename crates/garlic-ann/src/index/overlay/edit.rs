@@ -12,21 +12,21 @@ use super::bits::Bits;
 use super::homes::Homes;
 use super::join::{Coming, Replaced, emptied, with_moved};
 use super::reshape::{Members, gather, relay};
-use super::view::{EXHAUSTIVE_POINTS, View};
+use super::view::{EXHAUSTIVE_POINTS, Snapshot};
 use super::{Changes, LiveCell, Numbering, Overlay};
-use crate::cancel::Cancel;
 use crate::config::Store;
-use crate::error::{Error, Result};
-use crate::index::build::{check_finite, check_vectors};
-use crate::index::stored::{Stored, StoredType, is_byte};
-use crate::index::tempered::{check_type, outside};
-use crate::index::{Body, Index, TemperedBody};
-use crate::metric::Embedded;
-use crate::model::{Cells, FAR, Lists, by_label};
-use crate::train::tempered::SHORTLIST;
+use crate::index::Index;
+use crate::model::{Cells, FAR};
+use crate::storage::check_type;
+use crate::train::fit::SHORTLIST;
+use crate::transform::outside;
+use garlic_core::Cancel;
+use garlic_core::metric::Embedded;
+use garlic_core::validate::{check_count, check_finite, check_ids};
+use garlic_core::vectors::{StoredType, StoredVectors, is_byte};
+use garlic_core::{Error, Result};
+use garlic_core::{Lists, by_label};
 
-/// Identifiers are below this.
-pub(crate) const ID_LIMIT: u64 = 1 << 63;
 /// Share of removed points above which a cell is laid out without them.
 const CROWDED: f64 = 0.3;
 
@@ -46,7 +46,7 @@ impl Index {
     ///
     /// # Errors
     /// Vectors of another dimension or with values that cannot be indexed, identifiers that are there already,
-    /// that come twice or are not below 2^63, and an index built by the published method, which does not change.
+    /// that come twice or are not below 2^63, and an index whose points lie in two cells, which does not change.
     /// The index is then as it was.
     pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         let mut next = self.clone();
@@ -62,7 +62,7 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
         }
-        next.change(|index, body| index.insert(body, embedded.rows(), ids))?;
+        next.change(|index| index.insert(embedded.rows(), ids))?;
         *self = next;
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Index {
     /// Removes the points of these identifiers and returns how many there were; unknown ones are passed over.
     ///
     /// # Errors
-    /// An index built by the published method does not change.
+    /// An index whose points lie in two cells does not change.
     pub fn remove(&mut self, ids: &[u64]) -> Result<usize> {
         let mut next = self.clone();
         let removed = next.remove_only(ids)?;
@@ -82,8 +82,8 @@ impl Index {
     /// [`Index::remove`] without what is due afterwards.
     pub(crate) fn remove_only(&mut self, ids: &[u64]) -> Result<usize> {
         let mut removed = 0;
-        self.change(|index, body| {
-            removed = index.take_out(body, ids)?;
+        self.change(|index| {
+            removed = index.take_out(ids)?;
             Ok(())
         })?;
         Ok(removed)
@@ -107,9 +107,9 @@ impl Index {
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
-        next.change(|index, body| {
-            index.take_out(body, ids)?;
-            index.insert(body, embedded.rows(), ids)
+        next.change(|index| {
+            index.take_out(ids)?;
+            index.insert(embedded.rows(), ids)
         })?;
         *self = next;
         Ok(())
@@ -130,7 +130,7 @@ impl Index {
         }
         let embedded = next.embedding.added(vectors)?;
         if !next.may_widen() {
-            check_type(embedded.rows(), next.vectors.element())?;
+            check_type(embedded.rows(), next.segment.vectors.element())?;
         }
         if let Some(wider) = next.widened(embedded.rows())? {
             next = wider;
@@ -146,13 +146,14 @@ impl Index {
         }
         let mut wider = self.clone();
         wider.compact()?;
-        wider.vectors = wider.vectors.widen(self.space.dim());
+        let segment = Arc::make_mut(&mut wider.segment);
+        segment.vectors = segment.vectors.widen(self.transform.dim());
         Ok(Some(wider))
     }
 
     /// Whether bytes are what the index chose, not what it was told to store.
     fn may_widen(&self) -> bool {
-        self.vectors.element() == StoredType::U8 && self.config.store == Store::Auto
+        self.segment.vectors.element() == StoredType::U8 && self.config.storage.store == Store::Auto
     }
 
     /// Whether there is a point of this identifier.
@@ -163,10 +164,10 @@ impl Index {
     /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
-        let dim = self.space.dim();
+        let dim = self.transform.dim();
         let changed = |cell: usize| self.overlay.changes().map(|c| &c.cells[cell]);
         let (vectors, at) = match self.spot(id)? {
-            Spot::Base { position } => (&self.vectors, position),
+            Spot::Base { position } => (&self.segment.vectors, position),
             Spot::Run { cell, at } => (&changed(cell)?.run.as_ref()?.data.coded.vectors, at),
             Spot::Tail { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
         };
@@ -179,6 +180,7 @@ impl Index {
     /// the index is laid out anew.
     pub fn next_id(&self) -> u64 {
         let base = self
+            .segment
             .lookup()
             .largest()
             .map_or(0, |largest| largest.saturating_add(1));
@@ -188,10 +190,7 @@ impl Index {
 
     /// Identifiers of all points, in no particular order.
     pub fn ids(&self) -> Vec<u64> {
-        let Body::Tempered(body) = &self.body else {
-            return self.ids.to_vec();
-        };
-        let view = View::new(self, body);
+        let view = self.snapshot();
         let points = view.admitted().filter_map(|p| view.point(p));
         let mut ids: Vec<u64> = points.map(|p| p.id).collect();
         if self.spills() {
@@ -221,7 +220,7 @@ impl Index {
                 return Some(Spot::Run { cell, at });
             }
         }
-        let position = self.lookup().position(id)? as usize;
+        let position = self.segment.lookup().position(id)? as usize;
         match changes {
             Some(changes) if changes.dead.get(position) => None,
             _ => Some(Spot::Base { position }),
@@ -230,7 +229,7 @@ impl Index {
 
     /// Fails for vectors and identifiers that no index of this dimension could take.
     fn check_change(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        self.changing()?;
+        self.check_changes()?;
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
                 expected: self.dim(),
@@ -247,19 +246,17 @@ impl Index {
         if vectors.is_empty() {
             return Ok(());
         }
-        check_vectors(vectors)?;
+        check_count(vectors)?;
         self.workers.get()?.install(|| check_finite(vectors))
     }
 
     /// Runs a change on the pool; on an error the overlay stays what it was.
-    fn change(
-        &mut self,
-        edit: impl FnOnce(&mut Self, &TemperedBody) -> Result<()> + Send,
-    ) -> Result<()> {
-        let (body, workers) = (Arc::clone(self.changing()?), self.workers.clone());
+    fn change(&mut self, edit: impl FnOnce(&mut Self) -> Result<()> + Send) -> Result<()> {
+        self.check_changes()?;
         self.check_order()?;
+        let workers = self.workers.clone();
         let before = (self.overlay.clone(), self.ledger, self.strangers.clone());
-        let done = workers.get()?.install(|| edit(self, &body));
+        let done = workers.get()?.install(|| edit(self));
         if done.is_err() {
             (self.overlay, self.ledger, self.strangers) = before;
         }
@@ -267,19 +264,19 @@ impl Index {
     }
 
     /// Adds checked vectors under checked identifiers.
-    fn insert(&mut self, body: &TemperedBody, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+    fn insert(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        let view = View::new(self, body);
-        let element = self.vectors.element();
+        let (segment, view) = (Arc::clone(&self.segment), self.snapshot());
+        let element = self.segment.vectors.element();
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
-        let points = self.space.apply_all(vectors, &Cancel::default())?;
-        let beyond = outside(vectors, &self.space, points.as_rows());
+        let points = self.transform.apply_all(vectors, &Cancel::default())?;
+        let beyond = outside(vectors, &self.transform, points.as_rows());
         let cells = Cells {
-            anisotropy: body.model.anisotropy,
-            rank: body.model.rank(),
+            anisotropy: segment.model.anisotropy,
+            rank: segment.model.rank(),
             means: view.means(),
             shape: |cell: usize| {
                 let frame = view.frame(cell);
@@ -302,7 +299,7 @@ impl Index {
             .map(|cell| {
                 let rows = members.get(cell);
                 let joining = Members {
-                    vectors: Stored::gather(vectors, rows, element),
+                    vectors: StoredVectors::gather(vectors, rows, element),
                     ids: rows.iter().map(|i| ids[*i as usize]).collect(),
                     points: Matrix::gather(points.as_rows(), rows),
                     beyond: rows.iter().map(|i| beyond[*i as usize]).collect(),
@@ -314,11 +311,11 @@ impl Index {
             .into_par_iter()
             .map(|coming| coming.join(&view, self.len() + ids.len()))
             .collect::<Result<_>>()?;
-        let mut changes = self.changes(body);
+        let mut changes = self.changes();
         changes.living += ids.len();
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
-        self.commit(body, changes, replaced)?;
+        self.commit(changes, replaced)?;
         self.ledger.note_added(&radii);
         let is_drifting = self.ledger.is_drifting();
         // Where everything is read their number is enough: with it a check is due as soon as there are more points.
@@ -335,8 +332,8 @@ impl Index {
     }
 
     /// Removes points; identifiers that are unknown, or named before, are passed over.
-    fn take_out(&mut self, body: &TemperedBody, ids: &[u64]) -> Result<usize> {
-        let mut changes = self.changes(body);
+    fn take_out(&mut self, ids: &[u64]) -> Result<usize> {
+        let mut changes = self.changes();
         let (mut gone, mut touched) = (HashSet::new(), Vec::new());
         for id in ids {
             let Some(spot) = self.spot(*id).filter(|_| gone.insert(*id)) else {
@@ -345,7 +342,7 @@ impl Index {
             let number = match spot {
                 Spot::Base { position } => {
                     changes.dead.set(position);
-                    body.cell_of(position)
+                    self.segment.cell_of(position)
                 }
                 Spot::Run { cell, at } => {
                     if let Some(run) = &mut Arc::make_mut(&mut changes.cells[cell]).run {
@@ -370,15 +367,15 @@ impl Index {
         }
         changes.living -= gone.len();
         let strangers = self.strangers.len();
-        self.strangers.remove(&gone, self.space.dim());
+        self.strangers.remove(&gone, self.transform.dim());
         // Those that a file did not keep stay lost.
         self.ledger.strangers -= (strangers - self.strangers.len()) as u64;
         changes.homes.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
-        self.commit(body, changes, Vec::new())?;
+        self.commit(changes, Vec::new())?;
 
-        let view = View::new(self, body);
+        let view = Snapshot::new(self);
         let crowded = |cell: &usize| {
             let state = &view.live_cell(*cell);
             state.dead as f64 > CROWDED * (state.dead + state.living) as f64
@@ -394,8 +391,8 @@ impl Index {
                 Ok(Replaced::whole(cell, cells))
             })
             .collect::<Result<_>>()?;
-        let changes = self.changes(body);
-        self.commit(body, changes, replaced)?;
+        let changes = self.changes();
+        self.commit(changes, replaced)?;
         self.ledger.removed += gone.len() as u64;
         Ok(gone.len())
     }
@@ -421,21 +418,17 @@ impl Index {
     }
 
     /// The changes so far, to be changed further.
-    fn changes(&self, body: &TemperedBody) -> Changes {
+    fn changes(&self) -> Changes {
         match self.overlay.changes() {
             Some(changes) => changes.clone(),
-            None => Changes::none(self, body),
+            None => Changes::none(self),
         }
     }
 
     /// Puts cells in the places of those they replace, numbers everything and makes it so.
-    fn commit(
-        &mut self,
-        body: &TemperedBody,
-        mut changes: Changes,
-        replaced: Vec<Replaced>,
-    ) -> Result<()> {
-        let dim = body.model.dim();
+    fn commit(&mut self, mut changes: Changes, replaced: Vec<Replaced>) -> Result<()> {
+        let segment = Arc::clone(&self.segment);
+        let dim = segment.model.dim();
         let mut homes = Vec::new();
         for Replaced {
             cell,
@@ -446,8 +439,8 @@ impl Index {
         {
             let moved = joined.is_none();
             if moved && changes.cells[cell].base {
-                let bins = body.learned.bins_of(cell);
-                for position in bins.flat_map(|bin| body.learned.positions(bin)) {
+                let bins = segment.learned.bins_of(cell);
+                for position in bins.flat_map(|bin| segment.learned.positions(bin)) {
                     changes.dead.set(position);
                 }
             }
@@ -474,7 +467,7 @@ impl Index {
             homes.extend(joined.map(|id| (id, cell as u32)));
         }
         changes.homes.put(homes);
-        let numbering = Numbering::new(&changes.cells, body.bins(), self.ids.len());
+        let numbering = Numbering::new(&changes.cells, segment.bins(), self.segment.ids.len());
         changes.numbering = Arc::new(numbering.ok_or(Error::TooManyVectors {
             rows: changes.living,
             limit: u32::MAX as usize,
@@ -484,38 +477,25 @@ impl Index {
     }
 }
 
-/// Fails for identifiers that are too large or come twice.
-pub(crate) fn check_ids(ids: &[u64]) -> Result<()> {
-    let mut seen = HashSet::with_capacity(ids.len());
-    for id in ids {
-        if *id >= ID_LIMIT {
-            return Err(Error::IdTooLarge { id: *id });
-        }
-        if !seen.insert(*id) {
-            return Err(Error::IdTwice { id: *id });
-        }
-    }
-    Ok(())
-}
-
 impl Changes {
     /// No change yet.
-    fn none(index: &Index, body: &TemperedBody) -> Self {
-        let cells = (0..body.model.len())
+    fn none(index: &Index) -> Self {
+        let segment = &index.segment;
+        let cells = (0..segment.model.len())
             .map(|cell| {
                 Arc::new(LiveCell {
                     base: true,
-                    living: body.cell_len(cell),
+                    living: segment.cell_len(cell),
                     ..LiveCell::default()
                 })
             })
             .collect();
         Self {
-            means: Arc::new(body.model.means.to_vec()),
+            means: Arc::new(segment.model.means.to_vec()),
             cells,
-            dead: Bits::new(index.ids.len()),
+            dead: Bits::new(index.segment.ids.len()),
             homes: Homes::default(),
-            living: index.ids.len(),
+            living: index.segment.ids.len(),
             next_id: 0,
             numbering: Arc::default(),
         }

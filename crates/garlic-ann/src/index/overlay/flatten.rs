@@ -1,16 +1,18 @@
 //! Laying out a changed index as a new base: the same cells, bins and codes, without what was removed.
 
+use std::sync::Arc;
+
 use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
 use super::PAGE;
-use super::view::View;
+use super::view::Snapshot;
 use crate::cell::learned::Assembly;
 use crate::cell::part::{Part, copy_lane, fit_norm};
-use crate::error::Result;
-use crate::index::stored::StoredRows;
-use crate::index::{Body, Index, TemperedBody};
+use crate::index::{Calibration, Index, Segment};
 use crate::model::Tempered;
+use garlic_core::Result;
+use garlic_core::vectors::StoredRows;
 
 impl Index {
     /// Drops removed points and lays out the others as a build does: the same cells, bins and codes. Exact answers stay
@@ -31,10 +33,8 @@ impl Index {
     ///
     /// It does not fail for want of threads: an index can be saved whatever else the system has run out of.
     pub(crate) fn flattened(&self) -> Option<Index> {
-        let (Body::Tempered(body), Some(_)) = (&self.body, self.overlay.changes()) else {
-            return None;
-        };
-        let view = View::new(self, body);
+        self.overlay.changes()?;
+        let view = Snapshot::new(self);
         Some(match self.workers.get() {
             Ok(pool) => pool.install(|| {
                 self.flatten(&view, |cells| {
@@ -48,8 +48,12 @@ impl Index {
     }
 
     /// `lay_out_all` lays out each of the cells that it is given.
-    fn flatten(&self, view: &View<'_>, lay_out_all: impl FnOnce(&[usize]) -> Vec<Part>) -> Index {
-        let (old, dim) = (view.body, self.space.dim());
+    fn flatten(
+        &self,
+        view: &Snapshot<'_>,
+        lay_out_all: impl FnOnce(&[usize]) -> Vec<Part>,
+    ) -> Index {
+        let (old, dim) = (view.segment, self.transform.dim());
         // Cells that were trained and wait for points stay; an index without points keeps one cell, so that points can come.
         let waits = |cell: usize| {
             view.live_cell(cell).base && cell < old.model.len() && view.base_bins(cell).is_empty()
@@ -63,7 +67,7 @@ impl Index {
         let mut learned = Assembly::new(old.learned.bits, old.learned.width);
         let (mut means, mut axes) = (Vec::new(), Vec::new());
         let (mut variances, mut residual) = (Vec::new(), Vec::new());
-        let mut vectors = StoredRows::new(self.vectors.element());
+        let mut vectors = StoredRows::new(self.segment.vectors.element());
         let mut ids = Vec::with_capacity(self.len());
         for (cell, part) in cells.into_iter().zip(parts) {
             let frame = view.frame(cell);
@@ -86,22 +90,23 @@ impl Index {
             variances: variances.into(),
             residual: residual.into(),
         };
-        let body = TemperedBody::new(
-            &self.space,
+        let segment = Segment::new(
+            &self.transform,
             model,
             learned.finish(),
-            old.calibration.clone(),
+            vectors.into(),
+            ids.into(),
         );
         let flat = Index::new(
             self.config.clone(),
             self.embedding,
-            self.space.clone(),
-            Body::Tempered(body.into()),
-            vectors.into(),
-            ids.into(),
+            self.transform.clone(),
+            segment,
+            Calibration::default(),
             self.ledger,
         );
         Index {
+            calibration: Arc::clone(&self.calibration),
             workers: self.workers.clone(),
             strangers: self.strangers.clone(),
             ..flat
@@ -110,8 +115,8 @@ impl Index {
 }
 
 /// The bins of a cell that have points left; its order is that of their positions in the old index.
-fn lay_out(view: &View<'_>, cell: usize) -> Part {
-    let learned = &view.body.learned;
+fn lay_out(view: &Snapshot<'_>, cell: usize) -> Part {
+    let learned = &view.segment.learned;
     let (bytes, bin_bytes) = (learned.block_bytes(), learned.bin_block_bytes());
     let mut laid = Part::default();
     let (first, count, bin_codes): (u32, usize, &[u8]) = match view.run(cell) {
@@ -122,7 +127,7 @@ fn lay_out(view: &View<'_>, cell: usize) -> Part {
         }
     };
     let (centres, _) = view.centres(cell);
-    let rank = view.body.model.rank();
+    let rank = view.segment.model.rank();
     for number in 0..count {
         let bin = first + number as u32;
         let (own, joined) = (view.bin(bin), view.joined(cell as u32, bin));

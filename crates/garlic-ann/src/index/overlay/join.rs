@@ -4,9 +4,9 @@ use super::LiveCell;
 use super::reshape::{Members, code_shape, gather, relay, tail_limit};
 use super::settle::{Settled, settle};
 use super::tail::Tail;
-use super::view::View;
+use super::view::Snapshot;
 use crate::cell::part::Projected;
-use crate::error::Result;
+use garlic_core::Result;
 
 /// A cell and what takes its place.
 pub(super) struct Replaced {
@@ -28,7 +28,7 @@ impl Replaced {
 }
 
 /// A cell without points, with the shape it had.
-pub(super) fn emptied(view: &View<'_>, cell: usize) -> LiveCell {
+pub(super) fn emptied(view: &Snapshot<'_>, cell: usize) -> LiveCell {
     LiveCell {
         shape: view.live_cell(cell).shape.clone(),
         ..LiveCell::default()
@@ -49,7 +49,7 @@ pub(super) struct Coming {
 }
 
 impl Coming {
-    pub(super) fn new(view: &View<'_>, cell: usize, joining: Members) -> Result<Self> {
+    pub(super) fn new(view: &Snapshot<'_>, cell: usize, joining: Members) -> Result<Self> {
         let state = view.live_cell(cell);
         let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
         let mut coming = Self {
@@ -68,7 +68,7 @@ impl Coming {
     }
 
     /// A cell that only points of others come to.
-    fn moved_to(view: &View<'_>, cell: usize) -> Self {
+    fn moved_to(view: &Snapshot<'_>, cell: usize) -> Self {
         Self {
             cell,
             members: Members::none(view),
@@ -79,8 +79,8 @@ impl Coming {
     }
 
     /// What takes the cell's place: the points in its tail, or all of them laid out anew.
-    pub(super) fn join(self, view: &View<'_>, total: usize) -> Result<Replaced> {
-        let dim = view.index.space.dim();
+    pub(super) fn join(self, view: &Snapshot<'_>, total: usize) -> Result<Replaced> {
+        let dim = view.index.transform.dim();
         let (cell, state) = (self.cell, view.live_cell(self.cell));
         let mut members = self.members.and(dim, self.moved)?;
         let waiting = state.tail.as_ref().map_or(0, Tail::len) + members.ids.len();
@@ -128,7 +128,7 @@ impl Coming {
 }
 
 /// The same with what leaves some of the cells come to others; in the order of the cells.
-pub(super) fn with_moved(view: &View<'_>, mut coming: Vec<Coming>) -> Vec<Coming> {
+pub(super) fn with_moved(view: &Snapshot<'_>, mut coming: Vec<Coming>) -> Vec<Coming> {
     let leaving: Vec<(usize, Members)> = coming
         .iter_mut()
         .flat_map(|c| std::mem::take(&mut c.leaving))

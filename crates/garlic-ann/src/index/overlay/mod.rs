@@ -22,10 +22,9 @@ mod tail;
 mod view;
 
 pub use drift::{Drift, Ledger};
-pub(crate) use edit::check_ids;
 pub(crate) use homes::Lookup;
 pub use view::EXHAUSTIVE_POINTS;
-pub(crate) use view::{BinView, View};
+pub(crate) use view::{BinView, Snapshot};
 
 use std::sync::{Arc, Weak};
 

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, kmeans_plus_plus, lloyd};
 
 use super::run::{CodeShape, Run};
-use super::view::View;
+use super::view::Snapshot;
 use super::{LiveCell, Shape};
-use crate::cancel::Cancel;
 use crate::cell::part::{Projected, Scales};
-use crate::error::Result;
-use crate::index::stored::{Stored, StoredRows};
-use crate::index::tempered::outside;
-use crate::model::{Lists, by_label, fit_cell};
+use crate::model::fit_cell;
+use crate::train::fit::default_cells;
 use crate::train::streams;
-use crate::train::tempered::default_cells;
+use crate::transform::outside;
+use garlic_core::Cancel;
+use garlic_core::Result;
+use garlic_core::vectors::{StoredRows, StoredVectors};
+use garlic_core::{Lists, by_label};
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ const SPREAD: f64 = 1.2;
 
 /// Points of a cell, with all that a new layout needs.
 pub(super) struct Members {
-    pub(super) vectors: Stored,
+    pub(super) vectors: StoredVectors,
     pub(super) ids: Vec<u64>,
     /// Images in the space of the model.
     pub(super) points: Matrix,
@@ -42,41 +43,41 @@ pub(super) struct Members {
 const LARGE: f64 = 1.4;
 
 /// Points of a cell beyond which it is split, in an index of `total` points.
-fn split_limit(view: &View<'_>, total: usize) -> usize {
+fn split_limit(view: &Snapshot<'_>, total: usize) -> usize {
     let config = &view.index.config;
-    let cells = match config.cells {
+    let cells = match config.partition.cells {
         0 => default_cells(total),
         given => given,
     };
-    ((LARGE * total as f64 / cells as f64) as usize).max(4 * config.bin_size)
+    ((LARGE * total as f64 / cells as f64) as usize).max(4 * config.bins.bin_size)
 }
 
 /// Points that may join a cell of `living` points before its bins are cut anew.
-pub(super) fn tail_limit(view: &View<'_>, living: usize) -> usize {
-    (living / 8).max(2 * view.index.config.bin_size)
+pub(super) fn tail_limit(view: &Snapshot<'_>, living: usize) -> usize {
+    (living / 8).max(2 * view.index.config.bins.bin_size)
 }
 
 /// The size of codes.
-pub(super) fn code_shape(view: &View<'_>) -> CodeShape {
+pub(super) fn code_shape(view: &Snapshot<'_>) -> CodeShape {
     CodeShape {
-        rank: view.body.model.rank(),
-        width: view.body.learned.width,
-        bits: view.body.learned.bits,
+        rank: view.segment.model.rank(),
+        width: view.segment.learned.width,
+        bits: view.segment.learned.bits,
     }
 }
 
 /// The points of a cell that have not been removed, then `more`.
-pub(super) fn gather(view: &View<'_>, cell: usize, more: Option<&Members>) -> Result<Members> {
+pub(super) fn gather(view: &Snapshot<'_>, cell: usize, more: Option<&Members>) -> Result<Members> {
     let index = view.index;
-    let dim = index.space.dim();
-    let mut rows = StoredRows::new(index.vectors.element());
+    let dim = index.transform.dim();
+    let mut rows = StoredRows::new(index.segment.vectors.element());
     let mut ids = Vec::new();
     let bins = view.base_bins(cell);
-    let learned = &view.body.learned;
+    let learned = &view.segment.learned;
     for position in bins.flat_map(|bin| learned.positions(bin)) {
         if view.is_alive(position as u32) {
-            rows.push(&index.vectors, dim, position);
-            ids.push(index.ids[position]);
+            rows.push(&index.segment.vectors, dim, position);
+            ids.push(index.segment.ids[position]);
         }
     }
     let state = view.live_cell(cell);
@@ -103,8 +104,8 @@ pub(super) fn gather(view: &View<'_>, cell: usize, more: Option<&Members>) -> Re
 
 impl Members {
     /// Maps stored vectors into the space of the model.
-    pub(super) fn new(view: &View<'_>, vectors: Stored, ids: Vec<u64>) -> Result<Self> {
-        let dim = view.index.space.dim();
+    pub(super) fn new(view: &Snapshot<'_>, vectors: StoredVectors, ids: Vec<u64>) -> Result<Self> {
+        let dim = view.index.transform.dim();
         let mut wide = Vec::with_capacity(ids.len() * dim);
         let mut row = Vec::new();
         for i in 0..ids.len() {
@@ -114,9 +115,9 @@ impl Members {
         let wide = Matrix::from_vec(wide, dim)?;
         let points = view
             .index
-            .space
+            .transform
             .apply_all(wide.as_rows(), &Cancel::default())?;
-        let beyond = outside(wide.as_rows(), &view.index.space, points.as_rows());
+        let beyond = outside(wide.as_rows(), &view.index.transform, points.as_rows());
         Ok(Self {
             vectors,
             ids,
@@ -150,11 +151,11 @@ impl Members {
     }
 
     /// None, of an index.
-    pub(super) fn none(view: &View<'_>) -> Self {
+    pub(super) fn none(view: &Snapshot<'_>) -> Self {
         Self {
-            vectors: StoredRows::new(view.index.vectors.element()).into(),
+            vectors: StoredRows::new(view.index.segment.vectors.element()).into(),
             ids: Vec::new(),
-            points: Matrix::zeros(0, view.body.model.dim()),
+            points: Matrix::zeros(0, view.segment.model.dim()),
             beyond: Vec::new(),
         }
     }
@@ -172,8 +173,13 @@ impl Members {
 
 /// Lays the points of a cell out anew, outside the base: in several cells when they are too many for one. The
 /// first takes the old one's place. `total` is the number of points that the index will have.
-pub(super) fn relay(view: &View<'_>, cell: usize, members: Members, total: usize) -> Vec<LiveCell> {
-    let dim = view.index.space.dim();
+pub(super) fn relay(
+    view: &Snapshot<'_>,
+    cell: usize,
+    members: Members,
+    total: usize,
+) -> Vec<LiveCell> {
+    let dim = view.index.transform.dim();
     let seed =
         view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (members.ids.len() as u64) << 20;
     let limit = split_limit(view, total);
@@ -221,8 +227,8 @@ struct Frame {
     residual: f32,
 }
 
-fn fit(view: &View<'_>, members: &Members, seed: u64) -> Frame {
-    let model = &view.body.model;
+fn fit(view: &Snapshot<'_>, members: &Members, seed: u64) -> Frame {
+    let model = &view.segment.model;
     let (rank, dim) = (model.rank(), model.dim());
     let fitted = fit_cell(members.points.as_rows(), model.form(), seed);
     let mut axes = fitted.axes.into_vec();
@@ -238,9 +244,9 @@ fn fit(view: &View<'_>, members: &Members, seed: u64) -> Frame {
 }
 
 /// Whether a cell's points are no longer where, or as far spread as, those were that it was fitted to.
-fn has_drifted(view: &View<'_>, cell: usize, members: &Members) -> bool {
+fn has_drifted(view: &Snapshot<'_>, cell: usize, members: &Members) -> bool {
     let (frame, mean) = (view.frame(cell), view.mean(cell));
-    let (rank, dim) = (view.body.model.rank(), view.body.model.dim());
+    let (rank, dim) = (view.segment.model.rank(), view.segment.model.dim());
     let count = members.ids.len().max(1) as f64;
     let (mut sums, mut squares) = (vec![0.0f64; dim], 0.0f64);
     for row in members.points.as_rows().iter() {
@@ -257,7 +263,7 @@ fn has_drifted(view: &View<'_>, cell: usize, members: &Members) -> bool {
     moved > MOVED * now || now > SPREAD * fitted || fitted > SPREAD * now
 }
 
-fn lay_out(view: &View<'_>, frame: Frame, members: Members, seed: u64) -> LiveCell {
+fn lay_out(view: &Snapshot<'_>, frame: Frame, members: Members, seed: u64) -> LiveCell {
     let shape = code_shape(view);
     let Members {
         vectors,
@@ -271,10 +277,10 @@ fn lay_out(view: &View<'_>, frame: Frame, members: Members, seed: u64) -> LiveCe
         &projected,
         scales.steps(),
         shape,
-        view.index.config.bin_size,
+        view.index.config.bins.bin_size,
         seed ^ streams::BINS,
         &vectors,
-        view.index.space.dim(),
+        view.index.transform.dim(),
         &ids,
     );
     LiveCell {

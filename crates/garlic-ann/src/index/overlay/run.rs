@@ -6,10 +6,10 @@ use garlic_simd::{CodeBits, code_block_bytes};
 
 use super::bits::Bits;
 use super::coded::Coded;
-use crate::buffer::Buffer;
 use crate::cell::learned::{Bin, append_bins};
 use crate::cell::part::{Part, Projected, Steps, decode_centres};
-use crate::index::stored::Stored;
+use garlic_core::buffer::Buffer;
+use garlic_core::vectors::StoredVectors;
 
 /// The points of a cell when it was last laid out; a copy shares them.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Run {
         shape: CodeShape,
         bin_size: usize,
         seed: u64,
-        vectors: &Stored,
+        vectors: &StoredVectors,
         dim: usize,
         ids: &[u64],
     ) -> Self {

@@ -7,10 +7,11 @@ use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 
 use super::reshape::Members;
-use super::view::View;
-use crate::cancel::Cancel;
-use crate::error::Result;
-use crate::model::{Cells, Lists, by_label};
+use super::view::Snapshot;
+use crate::model::Cells;
+use garlic_core::Cancel;
+use garlic_core::Result;
+use garlic_core::{Lists, by_label};
 
 /// Cells that points may leave for: the nearest of their own.
 const AROUND: usize = 16;
@@ -24,11 +25,11 @@ pub(super) struct Settled {
 }
 
 /// Tells which of a cell's points stay.
-pub(super) fn settle(view: &View<'_>, cell: usize, members: Members) -> Result<Settled> {
+pub(super) fn settle(view: &Snapshot<'_>, cell: usize, members: Members) -> Result<Settled> {
     let around = around(view, cell);
     let labels = best_of(view, &around, members.points.as_rows())?;
     let lists = Lists::group(around.len(), by_label(&labels));
-    let dim = view.index.space.dim();
+    let dim = view.index.transform.dim();
     // The cell itself is the nearest of all to itself, but may have a twin.
     let own = around.iter().position(|c| *c as usize == cell);
     let mut settled = Settled {
@@ -46,7 +47,7 @@ pub(super) fn settle(view: &View<'_>, cell: usize, members: Members) -> Result<S
 }
 
 /// The cells nearest to one, itself among them, in the order of their numbers.
-fn around(view: &View<'_>, cell: usize) -> Vec<u32> {
+fn around(view: &Snapshot<'_>, cell: usize) -> Vec<u32> {
     let mut distances = vec![0.0; view.cells()];
     garlic_simd::l2_squared_rows(view.means(), view.mean(cell), &mut distances);
     // Nothing comes before the cell itself.
@@ -67,15 +68,15 @@ fn around(view: &View<'_>, cell: usize) -> Vec<u32> {
 }
 
 /// Which of some cells each point belongs to, by its place in `around`.
-fn best_of(view: &View<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<u32>> {
+fn best_of(view: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<u32>> {
     let means: Vec<f32> = around
         .iter()
         .flat_map(|cell| view.mean(*cell as usize))
         .copied()
         .collect();
     let cells = Cells {
-        anisotropy: view.body.model.anisotropy,
-        rank: view.body.model.rank(),
+        anisotropy: view.segment.model.anisotropy,
+        rank: view.segment.model.rank(),
         means: &means,
         shape: |number: usize| {
             let frame = view.frame(around[number] as usize);

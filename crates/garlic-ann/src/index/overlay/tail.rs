@@ -14,8 +14,8 @@ use super::reshape::Members;
 use super::run::CodeShape;
 use crate::cell::learned::{Bin, Bounds};
 use crate::cell::part::{Projected, Steps, copy_lane, encode_lane, lane_block};
-use crate::error::Result;
-use crate::index::stored::StoredRows;
+use garlic_core::Result;
+use garlic_core::vectors::StoredRows;
 
 /// Points that have joined a cell, in the order of the bins that they lie behind; a copy shares them.
 #[derive(Clone, Debug)]

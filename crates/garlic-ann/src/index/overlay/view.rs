@@ -11,9 +11,9 @@ use super::run::RunData;
 use super::{Changes, LiveCell, PAGE, Shape, first_position};
 use crate::cell::learned::Bounds;
 use crate::cell::part::Steps;
-use crate::index::stored::{Prepared, Stored, StoredRows};
-use crate::index::{Index, TemperedBody};
+use crate::index::{Index, Segment};
 use crate::search::{Allowed, Plan};
+use garlic_core::vectors::{Prepared, StoredRows, StoredVectors};
 
 /// Up to this many points a recall target is met by reading all of them: there are too few to measure a target on, and
 /// it takes a fraction of a millisecond.
@@ -21,9 +21,9 @@ pub const EXHAUSTIVE_POINTS: usize = 4096;
 
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct Snapshot<'a> {
     pub(crate) index: &'a Index,
-    pub(crate) body: &'a TemperedBody,
+    pub(crate) segment: &'a Segment,
     changes: Option<&'a Changes>,
     allowed: Option<&'a Allowed>,
 }
@@ -81,7 +81,7 @@ impl BinView<'_> {
 /// A stored point.
 #[derive(Clone, Copy)]
 pub(crate) struct PointView<'a> {
-    vectors: &'a Stored,
+    vectors: &'a StoredVectors,
     at: usize,
     pub(crate) id: u64,
 }
@@ -104,11 +104,11 @@ impl PointView<'_> {
     }
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn new(index: &'a Index, body: &'a TemperedBody) -> Self {
+impl<'a> Snapshot<'a> {
+    pub(crate) fn new(index: &'a Index) -> Self {
         Self {
             index,
-            body,
+            segment: &index.segment,
             changes: index.overlay.changes(),
             allowed: None,
         }
@@ -122,18 +122,18 @@ impl<'a> View<'a> {
     /// Number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.changes
-            .map_or(self.body.model.len(), |c| c.cells.len())
+            .map_or(self.segment.model.len(), |c| c.cells.len())
     }
 
     /// Number of bins.
     pub(crate) fn bins(&self) -> usize {
         let others = self.changes.map_or(0, |c| c.numbering.bin_cell.len());
-        self.body.bins() + others
+        self.segment.bins() + others
     }
 
     /// Positions there are: every point's is below this.
     pub(crate) fn positions(&self) -> usize {
-        let base = self.index.ids.len();
+        let base = self.index.segment.ids.len();
         match self.changes {
             None => base,
             Some(c) => first_position(base) + c.numbering.page_cell.len() * PAGE,
@@ -152,20 +152,20 @@ impl<'a> View<'a> {
 
     /// What the table says, however few points there are.
     pub(crate) fn table_plan(&self, k: usize, recall: f64) -> Plan {
-        self.body.calibration.plan_for(k, recall, self.index.len())
+        self.index.calibration.plan_for(k, recall, self.index.len())
     }
 
     /// Means of all cells, one a row.
     pub(crate) fn means(&self) -> &'a [f32] {
         match self.changes {
-            None => &self.body.model.means,
+            None => &self.segment.model.means,
             Some(c) => &c.means,
         }
     }
 
     /// Mean of a cell.
     pub(crate) fn mean(&self, cell: usize) -> &'a [f32] {
-        let dim = self.body.model.dim();
+        let dim = self.segment.model.dim();
         &self.means()[cell * dim..][..dim]
     }
 
@@ -180,37 +180,37 @@ impl<'a> View<'a> {
     pub(crate) fn axes(&self, cell: usize) -> &'a [f32] {
         match self.shape(cell) {
             Some(shape) => &shape.axes,
-            None => self.body.model.axes(cell),
+            None => self.segment.model.axes(cell),
         }
     }
 
     /// Inner products of a cell's axes with its mean.
     #[inline]
     pub(crate) fn origin(&self, cell: usize) -> &'a [f32] {
-        let rank = self.body.model.rank();
+        let rank = self.segment.model.rank();
         match self.shape(cell) {
             Some(shape) => &shape.scales.origin,
-            None => &self.body.learned.origins[cell * rank..][..rank],
+            None => &self.segment.learned.origins[cell * rank..][..rank],
         }
     }
 
     /// Steps of the codes of a cell's points.
     #[inline]
     pub(crate) fn steps(&self, cell: usize) -> &'a [f32] {
-        let width = self.body.learned.width;
+        let width = self.segment.learned.width;
         match self.shape(cell) {
             Some(shape) => &shape.scales.steps,
-            None => &self.body.learned.steps[cell * width..][..width],
+            None => &self.segment.learned.steps[cell * width..][..width],
         }
     }
 
     /// Steps of the codes of a cell's bin centres.
     #[inline]
     pub(crate) fn bin_steps(&self, cell: usize) -> &'a [f32] {
-        let width = self.body.learned.width;
+        let width = self.segment.learned.width;
         match self.shape(cell) {
             Some(shape) => &shape.scales.bin_steps,
-            None => &self.body.learned.bin_steps[cell * width..][..width],
+            None => &self.segment.learned.bin_steps[cell * width..][..width],
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> View<'a> {
         let (variances, residual) = match self.shape(cell) {
             Some(shape) => (&*shape.variances, shape.residual),
             None => {
-                let model = &self.body.model;
+                let model = &self.segment.model;
                 (model.variances(cell), model.residual_of(cell))
             }
         };
@@ -238,7 +238,7 @@ impl<'a> View<'a> {
     pub(crate) fn relief(&self, cell: usize, y: &[f32]) -> f32 {
         let frame = self.frame(cell);
         crate::model::relief(
-            self.body.model.anisotropy,
+            self.segment.model.anisotropy,
             frame.variances,
             frame.residual,
             y,
@@ -250,7 +250,7 @@ impl<'a> View<'a> {
     pub(crate) fn base_bins(&self, cell: usize) -> Range<usize> {
         match self.changes {
             Some(c) if !c.cells[cell].base => 0..0,
-            _ => self.body.learned.bins_of(cell),
+            _ => self.segment.learned.bins_of(cell),
         }
     }
 
@@ -292,12 +292,12 @@ impl<'a> View<'a> {
 
     /// Coded centres of a cell's bins, `rank` values each, and the number of the first bin.
     pub(crate) fn centres(&self, cell: usize) -> (&'a [f32], u32) {
-        let rank = self.body.model.rank();
+        let rank = self.segment.model.rank();
         match self.run(cell) {
             Some((run, first)) => (&run.centres, first),
             None => {
                 let bins = self.base_bins(cell);
-                let centres = &self.body.centres()[bins.start * rank..bins.end * rank];
+                let centres = &self.segment.centres()[bins.start * rank..bins.end * rank];
                 (centres, bins.start as u32)
             }
         }
@@ -306,7 +306,7 @@ impl<'a> View<'a> {
     /// Points of a cell that have not been removed.
     pub(crate) fn points_in(&self, cell: usize) -> usize {
         self.changes
-            .map_or_else(|| self.body.cell_len(cell), |c| c.cells[cell].living)
+            .map_or_else(|| self.segment.cell_len(cell), |c| c.cells[cell].living)
     }
 
     /// The state of a cell.
@@ -315,7 +315,7 @@ impl<'a> View<'a> {
             Some(c) => Cow::Borrowed(&*c.cells[cell]),
             None => Cow::Owned(LiveCell {
                 base: true,
-                living: self.body.cell_len(cell),
+                living: self.segment.cell_len(cell),
                 ..LiveCell::default()
             }),
         }
@@ -325,7 +325,7 @@ impl<'a> View<'a> {
     #[inline]
     fn run_of(&self, bin: usize) -> Option<(&'a RunData, usize, usize)> {
         let numbering = &self.changes?.numbering;
-        let cell = *numbering.bin_cell.get(bin - self.body.bins())? as usize;
+        let cell = *numbering.bin_cell.get(bin - self.segment.bins())? as usize;
         let (run, first) = self.run(cell)?;
         Some((run, cell, bin - first as usize))
     }
@@ -334,11 +334,11 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn bin(&self, bin: u32) -> BinView<'a> {
         let at = bin as usize;
-        let (body, learned) = (self.body, &self.body.learned);
-        if at < body.bins() {
+        let (segment, learned) = (self.segment, &self.segment.learned);
+        if at < segment.bins() {
             let (points, codes) = learned.points_of(at);
             return BinView {
-                cell: body.bin_cell()[at],
+                cell: segment.bin_cell()[at],
                 first: points.start as u32,
                 len: points.len(),
                 codes,
@@ -360,7 +360,7 @@ impl<'a> View<'a> {
     /// What the points of a bin can be skipped by, without those that have joined it.
     pub(crate) fn bounds(&self, bin: u32) -> Bounds {
         let at = bin as usize;
-        match self.body.learned.bounds.get(at) {
+        match self.segment.learned.bounds.get(at) {
             Some(bounds) => *bounds,
             None => match self.run_of(at) {
                 Some((run, _, at)) => run.coded.bounds[at],
@@ -396,7 +396,7 @@ impl<'a> View<'a> {
     fn spot(&self, position: usize) -> Option<(&'a LiveCell, bool, usize)> {
         let changes = self.changes?;
         let numbering = &changes.numbering;
-        let page = position.checked_sub(first_position(self.index.ids.len()))? / PAGE;
+        let page = position.checked_sub(first_position(self.index.segment.ids.len()))? / PAGE;
         let cell = *numbering.page_cell.get(page)? as usize;
         let place = numbering.cells[cell];
         let in_tail = position >= place.tail as usize;
@@ -408,9 +408,9 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn point(&self, position: u32) -> Option<PointView<'a>> {
         let at = position as usize;
-        if let Some(id) = self.index.ids.get(at) {
+        if let Some(id) = self.index.segment.ids.get(at) {
             return Some(PointView {
-                vectors: &self.index.vectors,
+                vectors: &self.index.segment.vectors,
                 at,
                 id: *id,
             });
@@ -438,8 +438,8 @@ impl<'a> View<'a> {
     #[inline]
     pub(crate) fn distance(&self, position: u32, query: &Prepared<'_>) -> f32 {
         let at = position as usize;
-        if at < self.index.ids.len() {
-            return self.index.vectors.distance(query, at);
+        if at < self.index.segment.ids.len() {
+            return self.index.segment.vectors.distance(query, at);
         }
         self.coded(at).map_or(f32::INFINITY, |(coded, at)| {
             coded.vectors.distance(query, at)
@@ -449,10 +449,10 @@ impl<'a> View<'a> {
     /// Asks the memory for the vector at a position, and for its identifier.
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
-        let (at, dim) = (position as usize, self.index.space.dim());
-        if let Some(id) = self.index.ids.get(at..=at) {
+        let (at, dim) = (position as usize, self.index.transform.dim());
+        if let Some(id) = self.index.segment.ids.get(at..=at) {
             garlic_simd::prefetch(id);
-            self.index.vectors.prefetch(dim, at);
+            self.index.segment.vectors.prefetch(dim, at);
         } else if let Some((coded, at)) = self.coded(at) {
             garlic_simd::prefetch(&coded.ids[at..=at]);
             coded.vectors.prefetch(dim, at);
@@ -490,7 +490,7 @@ impl<'a> View<'a> {
             return true;
         };
         let at = position as usize;
-        if at < self.index.ids.len() {
+        if at < self.index.segment.ids.len() {
             return !changes.dead.get(at);
         }
         let dead = |cell: &LiveCell, in_tail: bool, at: usize| match in_tail {

@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 
 use super::price::Prices;
-use crate::cancel::Cancel;
-use crate::error::Result;
-use crate::index::{Index, TemperedBody, View};
-use crate::search::{Best, Plan, Reranked, TemperedScratch, Work};
+use crate::index::{Index, Snapshot};
+use crate::search::{Plan, Reranked, TemperedScratch};
+use garlic_core::Cancel;
+use garlic_core::Result;
+use garlic_core::{SearchStats, TopK};
 
 /// Queries that one task runs.
 const CHUNK: usize = 32;
@@ -26,20 +27,20 @@ pub(super) struct Query {
 
 impl Query {
     /// The point as a query, into `vector`.
-    pub(super) fn read(&self, view: &View<'_>, vector: &mut Vec<f32>) {
+    pub(super) fn read(&self, view: &Snapshot<'_>, vector: &mut Vec<f32>) {
         if let Some(point) = view.point(self.position) {
-            point.read(view.index.space.dim(), vector);
+            point.read(view.index.transform.dim(), vector);
         }
         view.index.embedding.as_query(vector);
     }
 
     /// Whether the query's own point is at a position; it may be at two.
-    fn is_at(&self, view: &View<'_>, position: u32) -> bool {
+    fn is_at(&self, view: &Snapshot<'_>, position: u32) -> bool {
         position == self.position
             || view.index.spills() && view.point(position).map(|p| p.id) == self.id(view)
     }
 
-    fn id(&self, view: &View<'_>) -> Option<u64> {
+    fn id(&self, view: &Snapshot<'_>) -> Option<u64> {
         view.point(self.position).map(|p| p.id)
     }
 }
@@ -47,12 +48,12 @@ impl Query {
 /// What neighbours are judged by: distances inside, but for inner products. Beside one very long vector those are all but the
 /// same distance, and a search that cannot tell them apart is not to be called a good one.
 pub(super) struct Judge<'a> {
-    view: View<'a>,
+    view: Snapshot<'a>,
     stored: Vec<f32>,
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(view: View<'a>) -> Self {
+    pub(super) fn new(view: Snapshot<'a>) -> Self {
         let stored = Vec::new();
         Self { view, stored }
     }
@@ -64,7 +65,7 @@ impl<'a> Judge<'a> {
             return squared.sqrt();
         }
         if let Some(point) = self.view.point(position) {
-            point.read(index.space.dim(), &mut self.stored);
+            point.read(index.transform.dim(), &mut self.stored);
         }
         let plain = |vector| index.embedding.plain(vector);
         -garlic_simd::dot(plain(query), plain(&self.stored))
@@ -74,7 +75,6 @@ impl<'a> Judge<'a> {
 /// The queries of one k.
 pub(super) struct Trial<'a> {
     pub(super) index: &'a Index,
-    pub(super) body: &'a TemperedBody,
     pub(super) queries: &'a [Query],
     /// Place of k in the queries' radii.
     pub(super) at: usize,
@@ -117,7 +117,7 @@ impl Trial<'_> {
         let parts: Vec<Sums<N>> = self
             .queries
             .par_chunks(CHUNK)
-            .map(|queries| run(self.index, self.body, queries, self.at, plan, ratios))
+            .map(|queries| run(self.index, queries, self.at, plan, ratios))
             .collect();
         let mut sums = Sums::new();
         for part in parts {
@@ -132,7 +132,7 @@ impl Trial<'_> {
         Ok(sums.pruned.map(|s| {
             let mean = s.found as f64 / (n * k);
             let variance = (s.squares as f64 / (n * k * k) - mean * mean).max(0.0);
-            let work = Work {
+            let work = SearchStats {
                 candidates: s.candidates,
                 ..sums.work
             };
@@ -149,14 +149,14 @@ impl Trial<'_> {
 
 /// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
 struct Sums<const N: usize> {
-    work: Work,
+    work: SearchStats,
     pruned: [Pruned; N],
 }
 
 impl<const N: usize> Sums<N> {
     fn new() -> Self {
         Self {
-            work: Work::default(),
+            work: SearchStats::default(),
             pruned: [Pruned::default(); N],
         }
     }
@@ -173,21 +173,20 @@ struct Pruned {
 /// Runs one plan, which prunes no candidate, on some queries; `at` is the place of its k in the radii. Ratios ascend.
 fn run<const N: usize>(
     index: &Index,
-    body: &TemperedBody,
     queries: &[Query],
     at: usize,
     plan: &Plan,
     ratios: [f32; N],
 ) -> Sums<N> {
     let mut sums = Sums::new();
-    let view = View::new(index, body);
+    let view = Snapshot::new(index);
     // One more, for the query finds itself.
     let wider = Plan {
         k: plan.k + 1,
         rerank: plan.rerank + 1,
         ..*plan
     };
-    let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+    let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
     let mut vector = Vec::new();
     let mut judge = Judge::new(view);
     for query in queries {
@@ -221,7 +220,6 @@ fn run<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Body;
     use crate::index::tune::profile::RERANK_PRUNE_RATIOS;
     use garlic_linalg::{Rows, random_stream, uniform_unit};
 
@@ -234,13 +232,10 @@ mod tests {
         let rows = Rows::new(&values, dim).unwrap();
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
         let index = builder.build(rows).unwrap();
-        let Body::Tempered(body) = &index.body else {
-            unreachable!("the default preset");
-        };
         let k = 10;
         let held: Vec<u32> = (0..200).collect();
         let queries = crate::index::tune::truth::truth(
-            &View::new(&index, body),
+            &Snapshot::new(&index),
             &held,
             &[k],
             &Cancel::default(),
@@ -253,7 +248,7 @@ mod tests {
             trust: f32::MAX,
             ..Plan::everything(k)
         };
-        let told = run(&index, body, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
+        let told = run(&index, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
         for (ratio, told) in RERANK_PRUNE_RATIOS.into_iter().zip(told.pruned) {
             let plan = Plan {
                 k: k + 1,
@@ -262,10 +257,10 @@ mod tests {
                 ..plan
             };
             let (mut found, mut candidates) = (0, 0);
-            let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+            let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
             for query in &queries {
                 let mut vector = Vec::new();
-                let view = View::new(&index, body);
+                let view = Snapshot::new(&index);
                 query.read(&view, &mut vector);
                 candidates += view
                     .search(&vector, &plan, &mut scratch, &mut best)

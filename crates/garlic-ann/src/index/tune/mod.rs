@@ -13,15 +13,14 @@ pub(crate) use price::CACHED;
 
 use std::sync::Arc;
 
-use garlic_linalg::permutation;
+use garlic_linalg::{Rows, permutation};
 
 use super::calibration::{Calibration, Setting};
-use super::tempered::calibration_queries;
-use super::{Body, Index, TemperedBody, View};
-use crate::cancel::Cancel;
-use crate::error::Result;
+use super::{Index, Snapshot};
+use crate::config::Config;
 use crate::search::Plan;
 use crate::train::streams;
+use garlic_core::{Cancel, Result};
 use measure::{Measured, Trial};
 use price::Prices;
 use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
@@ -44,8 +43,26 @@ const MOST_CORRECTION: f64 = 2.0;
 /// A setting that misses more than this share of what its target allows is good enough.
 const TIGHT: f64 = 0.85;
 
-/// The table for an index of tempered cells whose points at `held` (positions) took no part in the training;
-/// empty for any other.
+/// Queries that a calibration asks of `points` points with `values` coordinates in all.
+pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
+    const MOST_WORK: f64 = 1.5e11;
+    let affordable = (MOST_WORK / values.max(1) as f64) as usize;
+    let asked = config.tuning.calibration_queries;
+    asked.min(points / 10).min(affordable.max(100))
+}
+
+/// Rows that the training must not see: the queries of the calibration, in order.
+///
+/// At most a tenth of the points, and fewer when brute force over them would take long.
+pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
+    let count = calibration_queries(vectors.len(), vectors.data().len(), config);
+    let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
+    ids.truncate(count);
+    ids.sort_unstable();
+    ids
+}
+
+/// The table for an index whose points at `held` (positions) took no part in the training.
 pub(crate) fn calibrate(
     index: &Index,
     held: &[u32],
@@ -59,9 +76,6 @@ pub(crate) fn calibrate(
         points: index.len(),
         ..Calibration::default()
     };
-    let Body::Tempered(body) = &index.body else {
-        return Ok(table);
-    };
     if held.is_empty() {
         return Ok(table);
     }
@@ -69,9 +83,9 @@ pub(crate) fn calibrate(
     // everywhere.
     let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
     let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
-    let queries = truth(&View::new(index, body), &held, &ks, cancel)?;
-    table.grouped = body.groups().is_some();
-    let prices = Prices::new(index, body);
+    let queries = truth(&Snapshot::new(index), &held, &ks, cancel)?;
+    table.grouped = index.segment.groups().is_some();
+    let prices = Prices::new(index);
     let counts: Vec<usize> = shares
         .iter()
         .map(|share| (queries.len() as f64 * share).ceil() as usize)
@@ -79,11 +93,10 @@ pub(crate) fn calibrate(
     let profiled = PROFILED_CODES / index.len().max(1);
     let profiled = profiled.clamp(LEAST_PROFILED, MOST_PROFILED);
     let profiled: Vec<usize> = counts.iter().map(|count| profiled.min(*count)).collect();
-    let profiles = profile(index, body, &queries, &ks, &profiled, &prices);
+    let profiles = profile(index, &queries, &ks, &profiled, &prices);
     for (at, profile) in profiles.iter().enumerate() {
         let trial = Trial {
             index,
-            body,
             queries: &queries[..counts[at]],
             at,
             k: ks[at],
@@ -187,8 +200,8 @@ const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 
 /// The calibration of an index that has changed: the least correction, not less than the present one, with which targets are
 /// met by queries like its points; marked as stale where none does. Runs in rayon's current pool.
-pub(super) fn check(index: &Index, body: &TemperedBody, cancel: &Cancel) -> Result<Calibration> {
-    let view = View::new(index, body);
+pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
+    let view = Snapshot::new(index);
     let points: Vec<u32> = view.admitted().collect();
     let seed = index.config.seed ^ points.len() as u64;
     let order = permutation(points.len(), seed, streams::CALIBRATION);
@@ -196,10 +209,10 @@ pub(super) fn check(index: &Index, body: &TemperedBody, cancel: &Cancel) -> Resu
     let chosen: Vec<u32> = chosen.map(|i| points[i as usize]).collect();
     let ks = KS.map(|(k, _)| k);
     let queries = truth(&view, &chosen, &ks, cancel)?;
-    let prices = Prices::new(index, body);
+    let prices = Prices::new(index);
     let mut next = Calibration {
         checked: points.len(),
-        ..body.calibration.clone()
+        ..(*index.calibration).clone()
     };
     let present = next.correction;
     for correction in CORRECTIONS.into_iter().filter(|c| *c >= present) {
@@ -211,7 +224,6 @@ pub(super) fn check(index: &Index, body: &TemperedBody, cancel: &Cancel) -> Resu
             let count = (queries.len() as f64 * KS[at].1).ceil() as usize;
             let trial = Trial {
                 index,
-                body,
                 queries: &queries[..count],
                 at,
                 k,
@@ -261,10 +273,10 @@ impl Index {
     /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
     /// file; no worker threads.
     pub fn recalibrate(&mut self) -> Result<()> {
-        let body = self.changing()?;
+        self.check_changes()?;
         self.check_order()?;
-        let view = View::new(self, body);
-        let values = self.len() * self.space.dim();
+        let view = Snapshot::new(self);
+        let values = self.len() * self.transform.dim();
         let count = calibration_queries(self.len(), values, &self.config);
         if count == 0 {
             return Ok(());
@@ -275,7 +287,7 @@ impl Index {
             .filter(|(position, _)| view.is_alive(*position))
             .map(|(_, id)| *id)
             // Points of the base that have come from other cells since took part in its training.
-            .filter(|id| self.lookup().position(*id).is_none())
+            .filter(|id| self.segment.lookup().position(*id).is_none())
             .collect();
         if queries.len() < count {
             queries = self.ids();
@@ -286,16 +298,16 @@ impl Index {
         let chosen: Vec<u64> = chosen.map(|i| queries[i as usize]).collect();
         let mut next = self.clone();
         next.compact()?;
-        let positions = chosen.iter().filter_map(|id| next.lookup().position(*id));
+        let positions = chosen
+            .iter()
+            .filter_map(|id| next.segment.lookup().position(*id));
         let mut held: Vec<u32> = positions.collect();
         held.sort_unstable();
         let workers = next.workers.clone();
         let calibration = workers
             .get()?
             .install(|| calibrate(&next, &held, &Cancel::default(), &|_, _| {}))?;
-        if let Body::Tempered(body) = &mut next.body {
-            Arc::make_mut(body).calibration = calibration;
-        }
+        next.calibration = Arc::new(calibration);
         *self = next;
         Ok(())
     }

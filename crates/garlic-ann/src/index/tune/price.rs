@@ -5,8 +5,9 @@
 
 use garlic_simd::CODE_LANES;
 
-use crate::index::{Index, TemperedBody, View};
-use crate::search::{Plan, Work};
+use crate::index::{Index, Snapshot};
+use crate::search::Plan;
+use garlic_core::SearchStats;
 
 /// Bytes of codes that a cache of today holds.
 pub(crate) const CACHED: usize = 16 << 20;
@@ -39,15 +40,16 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    pub(crate) fn new(index: &Index, body: &TemperedBody) -> Self {
-        let vector = index.vectors.row_bytes(index.space.dim()) as f64;
-        let code = body.learned.block_bytes() as f64 / CODE_LANES as f64;
+    pub(crate) fn new(index: &Index) -> Self {
+        let segment = &index.segment;
+        let vector = index.segment.vectors.row_bytes(index.transform.dim()) as f64;
+        let code = segment.learned.block_bytes() as f64 / CODE_LANES as f64;
         // Codes that no cache holds come at the speed of memory; a vector nearly always does.
-        let code_byte = match body.learned.blocks.len() {
+        let code_byte = match segment.learned.blocks.len() {
             0..CACHED => CODE_BYTE_CACHED,
             _ => CODE_BYTE,
         };
-        let (rank, wide) = (body.model.rank() as f64, body.model.dim() as f64);
+        let (rank, wide) = (segment.model.rank() as f64, segment.model.dim() as f64);
         Self {
             candidate: VECTOR + vector * VECTOR_BYTE,
             everything: in_order(index.len(), vector),
@@ -74,7 +76,7 @@ impl Prices {
     }
 
     /// What some work costs.
-    pub(super) fn of(&self, work: &Work) -> f64 {
+    pub(super) fn of(&self, work: &SearchStats) -> f64 {
         self.probes(work.cells_projected)
             + self.bins(work.bins_ordered)
             + self.codes(work.codes)
@@ -91,10 +93,14 @@ fn in_order(count: usize, bytes: f64) -> f64 {
     count as f64 * (NEXT_VECTOR + bytes * byte)
 }
 
-impl View<'_> {
+impl Snapshot<'_> {
     /// What the distances to all points that count cost.
     pub(crate) fn price_of_all(&self) -> f64 {
-        let vector = self.index.vectors.row_bytes(self.index.space.dim()) as f64;
+        let vector = self
+            .index
+            .segment
+            .vectors
+            .row_bytes(self.index.transform.dim()) as f64;
         in_order(self.counted(), vector)
     }
 
@@ -106,7 +112,7 @@ impl View<'_> {
         if plan.all {
             return self.price_of_all() / share.max(f64::MIN_POSITIVE);
         }
-        let prices = Prices::new(self.index, self.body);
+        let prices = Prices::new(self.index);
         let cells = self.cells().max(1);
         let probes = plan.probes.min(cells);
         let bins = self.bins() * probes / cells;

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::measure::Query;
 use super::price::Prices;
-use crate::index::{Index, TemperedBody, View};
+use crate::index::{Index, Snapshot};
 use crate::search::{Plan, TemperedScratch, reach};
 
 /// Bins are scanned up to this many times the estimate of the worst candidate.
@@ -171,7 +171,6 @@ impl Profile {
 /// Profiles for every k, each from the first of `queries`, as many as `counts` says.
 pub(super) fn profile(
     index: &Index,
-    body: &TemperedBody,
     queries: &[Query],
     ks: &[usize],
     counts: &[usize],
@@ -186,7 +185,7 @@ pub(super) fn profile(
     numbered
         .par_chunks(CHUNK)
         .fold(empty, |mut profiles, queries| {
-            let mut look = Look::new(View::new(index, body));
+            let mut look = Look::new(Snapshot::new(index));
             for (number, query) in queries {
                 look.run(*number, query, counts, &mut profiles);
             }
@@ -211,7 +210,7 @@ struct Neighbour {
 
 /// Buffers of one query.
 struct Look<'a> {
-    view: View<'a>,
+    view: Snapshot<'a>,
     scratch: TemperedScratch,
     vector: Vec<f32>,
     /// Estimates of the nearest points so far, sorted, and of those that have come since.
@@ -228,7 +227,7 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn new(view: View<'a>) -> Self {
+    fn new(view: Snapshot<'a>) -> Self {
         Self {
             view,
             scratch: TemperedScratch::default(),

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::measure::{Judge, Query};
-use crate::cancel::Cancel;
-use crate::error::Result;
-use crate::index::View;
+use crate::index::Snapshot;
+use garlic_core::Cancel;
+use garlic_core::Result;
 
 /// Vectors whose distances to all queries are computed together: they stay in a cache.
 const BLOCK: usize = 1024;
@@ -13,7 +13,7 @@ const BLOCK: usize = 1024;
 /// Queries at positions of an index, with the distances and positions of their true neighbours. There must be more points than
 /// the largest k.
 pub(super) fn truth(
-    view: &View<'_>,
+    view: &Snapshot<'_>,
     held: &[u32],
     ks: &[usize],
     cancel: &Cancel,
@@ -31,7 +31,7 @@ pub(super) fn truth(
 
 /// What one task does.
 fn of_some(
-    view: &View<'_>,
+    view: &Snapshot<'_>,
     points: &[u32],
     held: &[u32],
     ks: &[usize],
@@ -52,7 +52,7 @@ fn of_some(
     let mut bytes = vec![Vec::new(); held.len()];
     let pairs = vectors.iter().zip(&mut bytes);
     let prepared: Vec<_> = pairs
-        .map(|(vector, bytes)| view.index.vectors.prepare(vector, bytes))
+        .map(|(vector, bytes)| view.index.segment.vectors.prepare(vector, bytes))
         .collect();
     let mut lists: Vec<Vec<(f32, u32)>> = vec![Vec::new(); held.len()];
     let nearer = |a: &(f32, u32), b: &(f32, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));

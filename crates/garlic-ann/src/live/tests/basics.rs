@@ -10,8 +10,8 @@ use super::super::{Live, Options};
 use super::script::{DIM, Script, Step, create, directory, first, look, open, state, vector};
 use super::sim::SimDisk;
 use crate::Search;
-use crate::error::Error;
 use crate::index::without_threads;
+use garlic_core::Error;
 
 /// Compiles only if a handle can be shared between threads.
 const _: () = {

@@ -4,7 +4,7 @@ use super::super::{Live, Options};
 use super::device::Keep;
 use super::script::{Script, Step, create, look, open, small_log, state};
 use super::sim::{IO_ERROR, NO_SPACE, Plan, SimDisk};
-use crate::error::Error;
+use garlic_core::Error;
 
 /// How often a workload may have to begin again after one failure.
 const PATIENCE: usize = 3;

@@ -8,8 +8,8 @@ use garlic_linalg::Rows;
 
 use super::super::{Live, Options};
 use super::sim::SimDisk;
-use crate::error::{Error, Result};
 use crate::index::Index;
+use garlic_core::{Error, Result};
 
 /// Dimension of the vectors; odd, so that records need padding.
 pub(super) const DIM: usize = 3;

@@ -11,8 +11,8 @@ use garlic_linalg::{random_stream, uniform_unit};
 use super::super::current::LOCK;
 use super::super::disk::{Disk, Held, Input, Lock, Opening, Output};
 use super::device::{Change, DIRECTORY, Inode, Keep};
-use crate::error::{Error, Result};
 use crate::index::Index;
+use garlic_core::{Error, Result};
 
 /// `ENOSPC`, no space left on device.
 pub(super) const NO_SPACE: i32 = 28;
@@ -53,7 +53,7 @@ pub(super) struct SimDisk(Arc<Mutex<State>>);
 
 /// What an operation does when its turn comes.
 enum Turn {
-    Work,
+    SearchStats,
     /// It takes effect, as far as the cache is concerned, and nobody hears of it.
     Cut,
     Fail {
@@ -80,7 +80,7 @@ impl State {
                 forever,
                 half,
             } if count == at || (count > at && forever && changes) => Turn::Fail { code, half },
-            _ => Turn::Work,
+            _ => Turn::SearchStats,
         })
     }
 
@@ -91,7 +91,7 @@ impl State {
         work: impl FnOnce(&mut Self) -> io::Result<R>,
     ) -> io::Result<R> {
         match self.turn(changes)? {
-            Turn::Work => work(self),
+            Turn::SearchStats => work(self),
             Turn::Cut => {
                 work(self)?;
                 Err(io::Error::other("the power is cut"))
@@ -248,7 +248,7 @@ impl Write for SimFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
         match state.turn(true)? {
-            Turn::Work => {
+            Turn::SearchStats => {
                 // Short writes are writes too.
                 let taken = bytes.len().min(900);
                 state.inodes[self.inode].write(&bytes[..taken]);
@@ -276,7 +276,7 @@ impl Output for SimFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.disk.state();
         match state.turn(true)? {
-            Turn::Work => {
+            Turn::SearchStats => {
                 state.inodes[self.inode].sync();
                 Ok(())
             }
@@ -375,7 +375,7 @@ impl Disk for SimDisk {
         let inside = |change: &Change| change.path().parent() == Some(path);
         match state.turn(true)? {
             Turn::Cut => Err(io::Error::other("the power is cut")),
-            Turn::Work => {
+            Turn::SearchStats => {
                 let pending = std::mem::take(&mut state.pending);
                 let (now, later) = pending.into_iter().partition(inside);
                 state.pending = later;

@@ -2,12 +2,12 @@
 
 use garlic_linalg::Rows;
 
-use super::{Best, Plan, TemperedScratch, Work};
-use crate::index::View;
-use crate::index::stored::{Prepared, StoredType};
-use crate::model::Lists;
-use crate::search::params::Answer;
-use crate::space::beyond;
+use super::{Plan, SearchStats, TemperedScratch, TopK};
+use crate::index::Snapshot;
+use crate::transform::beyond;
+use garlic_core::Lists;
+use garlic_core::vectors::{Prepared, StoredType};
+use garlic_core::{Answer, Metric};
 
 /// Queries in the space of the model.
 struct Rotated {
@@ -18,19 +18,22 @@ struct Rotated {
     bytes: Vec<u8>,
 }
 
-impl View<'_> {
-    /// What [`View::rotate_roughly`] makes of each query.
+impl Snapshot<'_> {
+    /// What [`Snapshot::rotate_roughly`] makes of each query.
     fn rotate_many(&self, queries: Rows<'_>) -> Rotated {
-        let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
-        let mean = &self.index.space.mean;
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.model.dim());
+        let mean = &self.index.transform.mean;
         let mut rotated = vec![0.0; count * wide];
         let mut bytes = Vec::new();
         let is_bytes = matches!(
-            self.index.vectors.prepare(queries.data(), &mut bytes),
+            self.index
+                .segment
+                .vectors
+                .prepare(queries.data(), &mut bytes),
             Prepared::Bytes(_)
         );
-        let coarse = match self.index.vectors.element() {
-            StoredType::U8 => self.body.coarse(mean, self.index.ledger.radius),
+        let coarse = match self.index.segment.vectors.element() {
+            StoredType::U8 => self.segment.coarse(mean, self.index.ledger.radius),
             _ => None,
         };
         let mut outside = Vec::with_capacity(count);
@@ -52,7 +55,7 @@ impl View<'_> {
             for query in queries.iter() {
                 centred.extend(query.iter().zip(mean).map(|(x, m)| x - m));
             }
-            garlic_simd::dots_many(&self.body.rotation, &centred, dim, &mut rotated);
+            garlic_simd::dots_many(&self.segment.rotation, &centred, dim, &mut rotated);
             let pairs = centred.chunks_exact(dim).zip(rotated.chunks_exact(wide));
             outside.extend(pairs.map(|(c, q)| beyond(garlic_simd::dot(c, c), q)));
         }
@@ -64,19 +67,19 @@ impl View<'_> {
     }
 
     /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
-    /// them together, cell by cell. The answers are those of [`View::search`].
+    /// them together, cell by cell. The answers are those of [`Snapshot::search`].
     pub(crate) fn search_many(
         &self,
         asked: Rows<'_>,
         plan: &Plan,
         scratch: &mut TemperedScratch,
-        best: &mut Best,
+        best: &mut TopK,
         answers: &mut [Answer],
     ) {
         let embedded = self.index.embedding.queries(asked);
         let queries = embedded.rows();
-        let (count, dim, wide) = (queries.len(), queries.dim(), self.body.model.dim());
-        let rank = self.body.model.rank();
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.model.dim());
+        let rank = self.segment.model.rank();
         let Rotated {
             rotated,
             outside,
@@ -116,7 +119,7 @@ impl View<'_> {
             }
         }
         for (i, (query, answer)) in queries.iter().zip(answers).enumerate() {
-            let mut work = Work::default();
+            let mut work = SearchStats::default();
             scratch.cells.clear();
             scratch
                 .cells
@@ -128,16 +131,17 @@ impl View<'_> {
             self.candidates(outside[i], plan, scratch, &mut work);
             let prepared = match bytes.get(i * dim..(i + 1) * dim) {
                 Some(bytes) => Prepared::Bytes(bytes),
-                None => self.index.vectors.prepare(query, &mut scratch.bytes),
+                None => self
+                    .index
+                    .segment
+                    .vectors
+                    .prepare(query, &mut scratch.bytes),
             };
             self.rerank(&prepared, plan, &scratch.found, best, &mut work, |_| ());
             self.read_strangers(query, best, &mut work);
             self.count(probes, scored[i], &mut work);
-            *answer = Answer {
-                hits: self.index.report(asked.row(i), best, plan.wanted),
-                work,
-                exact: false,
-            };
+            let hits = Metric::report(self, asked.row(i), best, plan.wanted);
+            *answer = Answer::new(hits, work, false);
         }
     }
 }

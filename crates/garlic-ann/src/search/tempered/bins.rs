@@ -2,9 +2,9 @@
 
 use garlic_simd::{CodeQuery, Estimate};
 
-use super::{AHEAD, Plan, TemperedScratch, Work, reach, shrink};
+use super::{AHEAD, Plan, SearchStats, TemperedScratch, reach, shrink};
 use crate::cell::learned::{BIN_BITS, zero_code};
-use crate::index::{BinView, View};
+use crate::index::{BinView, Snapshot};
 
 /// Steps of the rough order of bins and candidates, the multiple of their mean size that is much, and how many of the first
 /// bins are in exact order.
@@ -72,7 +72,7 @@ fn arrange(list: &mut [Estimate], exact: usize, spare: &mut Vec<Estimate>) {
     }
 }
 
-impl View<'_> {
+impl Snapshot<'_> {
     /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
     pub(crate) fn score_bins(
         &self,
@@ -81,8 +81,8 @@ impl View<'_> {
         limit: f32,
         scratch: &mut TemperedScratch,
     ) {
-        let learned = &self.body.learned;
-        let (rank, width) = (self.body.model.rank(), learned.width);
+        let learned = &self.segment.learned;
+        let (rank, width) = (self.segment.model.rank(), learned.width);
         let base = self.project(number, outside, scratch);
         let at = scratch.cells[number].at as usize;
         scratch.probe_of[at] = number as u32;
@@ -120,9 +120,9 @@ impl View<'_> {
         slack: f32,
         mut limit: f32,
         scratch: &mut TemperedScratch,
-        work: &mut Work,
+        work: &mut SearchStats,
     ) -> f32 {
-        let learned = &self.body.learned;
+        let learned = &self.segment.learned;
         let (width, all) = (learned.width, self.admits_all());
         let TemperedScratch {
             bins,
@@ -181,7 +181,7 @@ impl View<'_> {
 
     /// Appends the points of a bin of a probed cell that are estimated below `limit`.
     pub(crate) fn scan_bin(&self, bin: &BinView<'_>, limit: f32, scratch: &mut TemperedScratch) {
-        let learned = &self.body.learned;
+        let learned = &self.segment.learned;
         let number = scratch.probe_of[bin.cell as usize] as usize;
         let query = CodeQuery {
             weights: &scratch.weights[number * learned.width..][..learned.width],
@@ -193,7 +193,7 @@ impl View<'_> {
 
     /// Makes room for the cells in `scratch`.
     pub(crate) fn start(&self, scratch: &mut TemperedScratch) {
-        let width = self.body.learned.width;
+        let width = self.segment.learned.width;
         scratch.probe_of.resize(self.cells(), 0);
         scratch.probes.clear();
         scratch.weights.resize(scratch.cells.len() * width, 0);
@@ -211,7 +211,7 @@ impl View<'_> {
         outside: f32,
         plan: &Plan,
         scratch: &mut TemperedScratch,
-        work: &mut Work,
+        work: &mut SearchStats,
     ) {
         let cells = scratch.cells.len();
         let bins: usize = scratch

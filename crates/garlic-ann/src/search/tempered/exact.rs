@@ -10,10 +10,10 @@
 use garlic_simd::{CODE_LANES, CodeQuery};
 
 use super::bins::probe;
-use super::{AHEAD, Best, TemperedScratch, Work};
+use super::{AHEAD, SearchStats, TemperedScratch, TopK};
 use crate::cell::learned::{ROUNDING, zero_code};
-use crate::index::{CACHED, Index, View};
-use crate::search::filter::{Allowed, Gathered};
+use crate::index::{CACHED, Snapshot};
+use crate::search::filter::Gathered;
 use crate::search::params::Plan;
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
@@ -47,46 +47,29 @@ fn may_count(squared: f32, worst: f32) -> bool {
     squared.partial_cmp(&worst) != Some(std::cmp::Ordering::Greater)
 }
 
-/// All vectors of an index built by the published method, in order.
-pub(in crate::search) fn read_all(
-    index: &Index,
-    query: &[f32],
-    k: usize,
-    allowed: Option<&Allowed>,
-    best: &mut Best,
-) -> Work {
-    let mut bytes = Vec::new();
-    let query = index.vectors.prepare(query, &mut bytes);
-    best.start(k);
-    let mut work = Work::default();
-    for (at, id) in index.ids.iter().enumerate() {
-        if allowed.is_none_or(|allowed| allowed.contains(at as u32)) {
-            best.offer(index.vectors.distance(&query, at), *id, at as u32);
-            work.candidates += 1;
-        }
-    }
-    work.exact_madds = work.candidates * index.space.dim() as u64;
-    work
-}
-
-impl View<'_> {
+impl Snapshot<'_> {
     /// All vectors that count, in order.
-    pub(in crate::search) fn brute_force(&self, query: &[f32], k: usize, best: &mut Best) -> Work {
+    pub(in crate::search) fn brute_force(
+        &self,
+        query: &[f32],
+        k: usize,
+        best: &mut TopK,
+    ) -> SearchStats {
         let mut bytes = Vec::new();
-        let query = self.index.vectors.prepare(query, &mut bytes);
+        let query = self.index.segment.vectors.prepare(query, &mut bytes);
         best.start_for(k, self.index.spills());
-        let mut work = Work::default();
+        let mut work = SearchStats::default();
         if self.admits_all() {
-            let ids = &self.index.ids;
+            let ids = &self.index.segment.ids;
             let mut worst = best.worst();
-            self.index.vectors.distances(&query, |at, squared| {
+            self.index.segment.vectors.distances(&query, |at, squared| {
                 if may_count(squared, worst) {
                     best.offer(squared.min(f32::INFINITY), ids[at], at as u32);
                     worst = best.worst();
                 }
             });
             work.candidates = ids.len() as u64;
-            work.exact_madds = work.candidates * self.index.space.dim() as u64;
+            work.exact_madds = work.candidates * self.index.transform.dim() as u64;
             return work;
         }
         let mut offer = |position: u32| {
@@ -113,7 +96,7 @@ impl View<'_> {
         } else {
             self.admitted().for_each(&mut offer);
         }
-        work.exact_madds = work.candidates * self.index.space.dim() as u64;
+        work.exact_madds = work.candidates * self.index.transform.dim() as u64;
         work
     }
 
@@ -123,13 +106,13 @@ impl View<'_> {
         query: &[f32],
         k: usize,
         scratch: &mut TemperedScratch,
-        best: &mut Best,
-    ) -> Work {
+        best: &mut TopK,
+    ) -> SearchStats {
         let points = self.counted();
         if k >= points || !self.worth_bounding(points) {
             return self.brute_force(query, k, best);
         }
-        let mut work = Work::default();
+        let mut work = SearchStats::default();
         let most = self.affordable(points);
         if !self.prove(query, k, most, scratch, best, &mut work) {
             work += self.brute_force(query, k, best);
@@ -139,8 +122,12 @@ impl View<'_> {
 
     /// What may be left of this many points so that reading all of them in order would cost more.
     pub(in crate::search) fn affordable(&self, points: usize) -> Most {
-        let vector = self.index.vectors.row_bytes(self.index.space.dim()) as f64;
-        let code = self.body.learned.block_bytes() as f64 / CODE_LANES as f64;
+        let vector = self
+            .index
+            .segment
+            .vectors
+            .row_bytes(self.index.transform.dim()) as f64;
+        let code = self.segment.learned.block_bytes() as f64 / CODE_LANES as f64;
         let of = |share: f64| (points as f64 * share) as usize;
         if points as f64 * vector < CACHED as f64 {
             return Most {
@@ -158,8 +145,8 @@ impl View<'_> {
 
     /// Whether distances of this many points cost far more than bounding all bins does.
     pub(in crate::search) fn worth_bounding(&self, points: usize) -> bool {
-        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
-        let dim = self.index.space.dim();
+        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
+        let dim = self.index.transform.dim();
         let bounding = dim * wide + (self.cells() * wide + self.bins()) * rank;
         points * dim >= WORTH * bounding
     }
@@ -171,8 +158,8 @@ impl View<'_> {
         k: usize,
         most: Most,
         scratch: &mut TemperedScratch,
-        best: &mut Best,
-        work: &mut Work,
+        best: &mut TopK,
+        work: &mut SearchStats,
     ) -> bool {
         let plan = match self.table_plan(k, FIRST_RECALL) {
             // No promise is made here: any k points give an upper bound, near ones a good one.
@@ -190,7 +177,7 @@ impl View<'_> {
             return false;
         }
         let TemperedScratch { found, bytes, .. } = scratch;
-        let prepared = self.index.vectors.prepare(query, bytes);
+        let prepared = self.index.segment.vectors.prepare(query, bytes);
         best.start_for(k, self.index.spills());
         for (i, f) in found.iter().enumerate() {
             if let Some(next) = found.get(i + AHEAD) {
@@ -201,7 +188,7 @@ impl View<'_> {
             }
         }
         work.candidates += found.len() as u64;
-        work.exact_madds += (found.len() * self.index.space.dim()) as u64;
+        work.exact_madds += (found.len() * self.index.transform.dim()) as u64;
         // There are k points within the radius; where they were not found again, the bounds were wrong.
         best.worst() <= radius
     }
@@ -214,10 +201,10 @@ impl View<'_> {
         radius: f32,
         most: Most,
         scratch: &mut TemperedScratch,
-        work: &mut Work,
+        work: &mut SearchStats,
     ) -> bool {
-        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
-        let learned = &self.body.learned;
+        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
+        let learned = &self.segment.learned;
         // Every cell and every bin, from below.
         let outside = self.rotate(query, scratch);
         self.nearest_cells(self.cells(), scratch);
@@ -225,7 +212,7 @@ impl View<'_> {
         // Rounding of what was computed far from the mean of the space, where neighbours are as well.
         let far = scratch.whole.sqrt() + radius.sqrt();
         let noise =
-            (16.0 + 4.0 * (self.index.space.dim() as f32).sqrt()) * f32::EPSILON * far * far;
+            (16.0 + 4.0 * (self.index.transform.dim() as f32).sqrt()) * f32::EPSILON * far * far;
         let shift = noise / far.max(f32::MIN_POSITIVE);
         let mut views = Vec::with_capacity(cells);
         let mut kept: Vec<(u32, u32, bool)> = Vec::new();
@@ -276,7 +263,7 @@ impl View<'_> {
         work.projection_madds += (views.len() * rank * wide) as u64;
         work.bins_ordered += bins as u64;
         work.ordering_madds += (bins * rank) as u64;
-        work.rotation_madds += (self.index.space.dim() * (wide + 1)) as u64;
+        work.rotation_madds += (self.index.transform.dim() * (wide + 1)) as u64;
         if points > most.points {
             return false;
         }
@@ -400,8 +387,8 @@ mod tests {
                 ..Config::default()
             };
             let index = Index::builder().config(config).build(rows).unwrap();
-            let view = View::new(&index, index.tempered().unwrap());
-            let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+            let view = index.snapshot();
+            let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
             let (mut codes, mut candidates) = (0, 0);
             for case in 0..60 {
                 let mut query = rows.row(case * 23).to_vec();
@@ -409,7 +396,7 @@ mod tests {
                 for k in [1, 9] {
                     view.brute_force(&query, k, &mut best);
                     let expected = best.hits();
-                    let mut work = Work::default();
+                    let mut work = SearchStats::default();
                     let proved = view.prove(&query, k, ALL, &mut scratch, &mut best, &mut work);
                     assert!(proved);
                     assert_eq!(best.hits(), expected, "seed {seed} case {case} k {k}");
@@ -428,14 +415,14 @@ mod tests {
 
     /// Brute force and bounds give the same hits; returns the share of the points whose codes were scanned.
     fn agree(index: &Index, queries: &[Vec<f32>], what: &str) -> f64 {
-        let view = View::new(index, index.tempered().unwrap());
-        let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
+        let view = index.snapshot();
+        let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
         let mut codes = 0;
         for (case, query) in queries.iter().enumerate() {
             for k in [1, 7] {
                 view.brute_force(query, k, &mut best);
                 let expected = best.hits();
-                let mut work = Work::default();
+                let mut work = SearchStats::default();
                 let proved = view.prove(query, k, ALL, &mut scratch, &mut best, &mut work);
                 assert!(proved, "{what}: bounds lose a neighbour of query {case}");
                 assert_eq!(best.hits(), expected, "{what}: query {case}, k {k}");

@@ -7,17 +7,15 @@ mod exact;
 mod rerank;
 mod route;
 
-pub(super) use exact::read_all;
 pub(crate) use rerank::Reranked;
 
 use garlic_simd::Estimate;
 
 use super::params::Plan;
-use super::scan::Best;
-use super::work::Work;
-use crate::index::View;
-use crate::index::stored::Prepared;
+use crate::index::Snapshot;
 use bins::Probe;
+use garlic_core::vectors::Prepared;
+use garlic_core::{SearchStats, TopK};
 
 /// Bins and vectors that are asked from memory ahead of their use.
 pub(super) const AHEAD: usize = 8;
@@ -63,15 +61,15 @@ fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
     garlic_simd::keep_smallest(list, keep).estimate
 }
 
-impl View<'_> {
+impl Snapshot<'_> {
     /// Answers one query into `best`.
     pub(crate) fn search(
         &self,
         query: &[f32],
         plan: &Plan,
         scratch: &mut TemperedScratch,
-        best: &mut Best,
-    ) -> Work {
+        best: &mut TopK,
+    ) -> SearchStats {
         self.search_watched(query, plan, scratch, best, |_| ())
     }
 
@@ -81,10 +79,10 @@ impl View<'_> {
         query: &[f32],
         plan: &Plan,
         scratch: &mut TemperedScratch,
-        best: &mut Best,
+        best: &mut TopK,
         watch: impl FnMut(Reranked),
-    ) -> Work {
-        let mut work = Work::default();
+    ) -> SearchStats {
+        let mut work = SearchStats::default();
         let outside = self.rotate_roughly(query, scratch);
         // With bins that are left out by their estimates the choice of cells matters little, and the plain
         // distance is cheaper; a fixed number of cells should be the best ones.
@@ -114,9 +112,9 @@ impl View<'_> {
     }
 
     /// Counts the multiply-adds of a query that looked at `scored` means and probed `probed` cells.
-    pub(in crate::search) fn count(&self, probed: usize, scored: usize, work: &mut Work) {
-        let (rank, wide) = (self.body.model.rank(), self.body.model.dim());
-        let dim = self.index.space.dim();
+    pub(in crate::search) fn count(&self, probed: usize, scored: usize, work: &mut SearchStats) {
+        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
+        let dim = self.index.transform.dim();
         work.rotation_madds = (dim * (wide + 1) + wide) as u64;
         work.routing_madds = (scored * wide) as u64;
         work.cells_scored = scored as u64;

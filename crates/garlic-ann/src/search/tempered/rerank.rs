@@ -2,9 +2,9 @@
 
 use garlic_simd::Estimate;
 
-use super::{AHEAD, Best, Plan, Work};
-use crate::index::View;
-use crate::index::stored::Prepared;
+use super::{AHEAD, Plan, SearchStats, TopK};
+use crate::index::Snapshot;
+use garlic_core::vectors::Prepared;
 
 /// A candidate whose exact distance has been computed.
 pub(crate) struct Reranked {
@@ -17,11 +17,11 @@ pub(crate) struct Reranked {
     pub(crate) new: bool,
 }
 
-impl View<'_> {
+impl Snapshot<'_> {
     /// Reads the points that came from where no cell was fitted, which estimates say nothing about.
-    pub(super) fn read_strangers(&self, query: &[f32], best: &mut Best, work: &mut Work) {
+    pub(super) fn read_strangers(&self, query: &[f32], best: &mut TopK, work: &mut SearchStats) {
         let index = self.index;
-        for (id, vector) in index.strangers.iter(index.space.dim()) {
+        for (id, vector) in index.strangers.iter(index.transform.dim()) {
             let squared = garlic_simd::l2_squared(query, vector);
             if squared <= best.worst()
                 && let Some(position) = index.position_of(id)
@@ -39,8 +39,8 @@ impl View<'_> {
         query: &Prepared<'_>,
         plan: &Plan,
         found: &[Estimate],
-        best: &mut Best,
-        work: &mut Work,
+        best: &mut TopK,
+        work: &mut SearchStats,
         mut watch: impl FnMut(Reranked),
     ) {
         best.start_for(plan.k, self.index.spills());

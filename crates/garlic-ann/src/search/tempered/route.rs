@@ -3,9 +3,9 @@
 use garlic_simd::Estimate;
 
 use super::{TemperedScratch, shrink};
-use crate::index::View;
-use crate::index::stored::Prepared;
-use crate::space::beyond;
+use crate::index::Snapshot;
+use crate::transform::beyond;
+use garlic_core::vectors::Prepared;
 
 /// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
 const SPARSE: f64 = 0.9;
@@ -21,7 +21,7 @@ fn at_distance(at: u32, squared: f32) -> Estimate {
     Estimate { at, estimate }
 }
 
-impl View<'_> {
+impl Snapshot<'_> {
     /// The `count` cells nearest to a query, nearest first.
     pub(crate) fn route(
         &self,
@@ -36,14 +36,14 @@ impl View<'_> {
 
     /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
     pub(in crate::search) fn rotate(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
-        let mean = &self.index.space.mean;
+        let mean = &self.index.transform.mean;
         scratch.projected.clear();
         scratch.centred.clear();
         scratch
             .centred
             .extend(query.iter().zip(mean).map(|(x, m)| x - m));
-        scratch.query.resize(self.body.model.dim(), 0.0);
-        garlic_simd::dots(&self.body.rotation, &scratch.centred, &mut scratch.query);
+        scratch.query.resize(self.segment.model.dim(), 0.0);
+        garlic_simd::dots(&self.segment.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         scratch.whole = whole;
         beyond(whole, &scratch.query)
@@ -52,10 +52,13 @@ impl View<'_> {
     /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
     pub(crate) fn rotate_roughly(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
         let TemperedScratch { bytes, sums, .. } = scratch;
-        let space = &self.index.space;
-        let is_bytes = matches!(self.index.vectors.prepare(query, bytes), Prepared::Bytes(_));
+        let space = &self.index.transform;
+        let is_bytes = matches!(
+            self.index.segment.vectors.prepare(query, bytes),
+            Prepared::Bytes(_)
+        );
         let coarse = match is_bytes {
-            true => self.body.coarse(&space.mean, self.index.ledger.radius),
+            true => self.segment.coarse(&space.mean, self.index.ledger.radius),
             false => None,
         };
         let Some(coarse) = coarse else {
@@ -65,7 +68,7 @@ impl View<'_> {
             return self.rotate(query, scratch);
         };
         scratch.projected.clear();
-        scratch.query.resize(self.body.model.dim(), 0.0);
+        scratch.query.resize(self.segment.model.dim(), 0.0);
         coarse.rotate(bytes, query.len(), sums, &mut scratch.query);
         beyond(garlic_simd::l2_squared(query, &space.mean), &scratch.query)
     }
@@ -107,7 +110,7 @@ impl View<'_> {
             return false;
         }
         let Some((groups, enough)) = self
-            .body
+            .segment
             .groups()
             .and_then(|groups| Some((groups, groups.enough(count)?)))
         else {
@@ -157,11 +160,11 @@ impl View<'_> {
         let shortlist = 2 * count.min(self.cells()) + 8;
         self.nearest_cells(shortlist, scratch);
         let shortlist = scratch.cells.len();
-        if count >= shortlist || self.body.model.anisotropy == 0.0 {
+        if count >= shortlist || self.segment.model.anisotropy == 0.0 {
             scratch.cells.truncate(count);
             return scratch.cells.len();
         }
-        let rank = self.body.model.rank();
+        let rank = self.segment.model.rank();
         let mut scored = Vec::with_capacity(shortlist);
         let mut coordinates = Vec::with_capacity(shortlist * rank);
         for number in 0..shortlist {
@@ -195,7 +198,7 @@ impl View<'_> {
         outside: f32,
         scratch: &mut TemperedScratch,
     ) -> f32 {
-        let rank = self.body.model.rank();
+        let rank = self.segment.model.rank();
         let cell = scratch.cells[number];
         let at = cell.at as usize;
         scratch.y.resize(rank, 0.0);

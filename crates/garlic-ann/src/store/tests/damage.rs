@@ -172,7 +172,7 @@ fn sections_of_another_body_are_refused_by_name() {
     let (mut one, other) = (published.to_bytes(), tempered.to_bytes());
     let (layout, meta) = (layout_of(&one), layout_of(&other).entries[0]);
     let [at, from] = [layout.entries[0].offset as usize, meta.offset as usize];
-    // The META of the other body fits into the space of this one's, which has the history.
+    // The META of the other segment fits into the space of this one's, which has the history.
     let space = layout.entries[0].length as usize;
     let mut text = other[from..from + meta.length as usize].to_vec();
     assert!(text.len() <= space);
@@ -188,25 +188,25 @@ fn sections_of_another_body_are_refused_by_name() {
 
 #[test]
 fn content_that_makes_no_index_is_refused() {
-    let e = error_of(|index| change!(index.ids, |v| v[3] = 1 << 63));
+    let e = error_of(|index| change!(index.segment.ids, |v| v[3] = 1 << 63));
     assert_inconsistent(&e, "IDS", "2^63");
     let e = error_of(|index| change_vectors(index, |values| values[7] = f32::NAN));
     assert_inconsistent(&e, "VECTORS", "value 7");
-    let e = error_of(|index| body(index).model.factors.values_mut()[0] = 0.0);
+    let e = error_of(|index| segment(index).model.factors.values_mut()[0] = 0.0);
     assert_inconsistent(&e, "FACTORS", "diagonal entry 0");
-    let e = error_of(|index| body(index).model.factors.values_mut()[15 + 14] = -1.0);
+    let e = error_of(|index| segment(index).model.factors.values_mut()[15 + 14] = -1.0);
     assert_inconsistent(&e, "FACTORS", "cell 1 is not positive at diagonal entry 4");
-    let e = error_of(|index| body(index).model.means.as_mut_slice()[2] = f32::INFINITY);
+    let e = error_of(|index| segment(index).model.means.as_mut_slice()[2] = f32::INFINITY);
     assert_inconsistent(&e, "MEANS", "value 2");
-    let e = error_of(|index| body(index).cells[1].frame.centre[0] = f32::NAN);
+    let e = error_of(|index| segment(index).cells[1].frame.centre[0] = f32::NAN);
     assert_inconsistent(&e, "FRAMES", "not finite");
-    let e = error_of(|index| Arc::make_mut(&mut index.space).scale[1] = -1.0);
+    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale[1] = -1.0);
     assert_inconsistent(&e, "SPACE", "negative");
     let e = error_of(|index| index.config.tau = -1.0);
     assert_inconsistent(&e, "META", "tau");
     let e = error_of(|index| index.config.rank = 2);
     assert_inconsistent(&e, "FRAMES", "cell 3 has 3 axes");
-    let e = error_of(|index| body(index).history.epochs[0].loss = f64::INFINITY);
+    let e = error_of(|index| segment(index).history.epochs[0].loss = f64::INFINITY);
     assert_inconsistent(&e, "META", "null");
 }
 
@@ -214,30 +214,30 @@ fn content_that_makes_no_index_is_refused() {
 fn sections_that_do_not_fit_together_are_refused() {
     let e = error_of(|index| change_vectors(index, |values| values.truncate(5)));
     assert_inconsistent(&e, "META", "VECTORS");
-    let e = error_of(|index| change!(index.ids, |v| v.truncate(39)));
+    let e = error_of(|index| change!(index.segment.ids, |v| v.truncate(39)));
     assert_inconsistent(&e, "META", "39 points");
-    let e = error_of(|index| body(index).cells.truncate(3));
+    let e = error_of(|index| segment(index).cells.truncate(3));
     assert_inconsistent(&e, "MEANS", "ask for 60 bytes");
     let e = error_of(|index| {
-        body(index).model.factors.values_mut().pop();
+        segment(index).model.factors.values_mut().pop();
     });
     assert_inconsistent(&e, "FACTORS", "bytes");
-    let e = error_of(|index| Arc::make_mut(&mut index.space).scale.extend([0.0; 16]));
+    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale.extend([0.0; 16]));
     assert_inconsistent(&e, "SPACE", "ask for 276 bytes more, it has 340");
-    let e = error_of(|index| Arc::make_mut(&mut index.space).scale.push(1.0));
+    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale.push(1.0));
     assert!(matches!(e, FormatError::Padding { .. }), "{e:?}");
     let e = error_of(|index| index.config.model = crate::config::Model::Tempered);
-    assert_inconsistent(&e, "META", "another body");
-    let e = error_of(|index| body(index).cells[2].bins = body(index).cells[1].bins.clone());
+    assert_inconsistent(&e, "META", "another segment");
+    let e = error_of(|index| segment(index).cells[2].bins = segment(index).cells[1].bins.clone());
     assert_inconsistent(&e, "BINS", "a grid of 1 coordinates in a frame of 2 axes");
     let e = error_of(|index| {
-        body(index).cells[2].bins = body(&mut sample(60, Covariance::Full, 9)).cells[2]
+        segment(index).cells[2].bins = segment(&mut sample(60, Covariance::Full, 9)).cells[2]
             .bins
             .clone()
     });
     assert_inconsistent(&e, "BINS", "is not below 40");
     let e = error_of(|index| {
-        body(index).cells[2].bins = body(&mut sample(30, Covariance::Full, 9)).cells[2]
+        segment(index).cells[2].bins = segment(&mut sample(30, Covariance::Full, 9)).cells[2]
             .bins
             .clone()
     });
@@ -254,7 +254,7 @@ fn grids_cannot_ask_for_any_amount_of_memory() {
     let mut index = sample(40, Covariance::Full, 9);
     let grid = Grid::from_steps(&[huge]).unwrap();
     let empty = Bins::build(grid, &[], &[]).unwrap();
-    let sample = body(&mut index);
+    let sample = segment(&mut index);
     for _ in 0..5 {
         let mut cell = sample.cells[1].clone();
         cell.bins = empty.clone();
@@ -274,12 +274,12 @@ fn grids_cannot_ask_for_any_amount_of_memory() {
 
 #[test]
 fn verify_finds_what_opening_leaves_out() {
-    let e = verify_error_of(|index| change!(index.ids, |v| v[3] = v[17]));
+    let e = verify_error_of(|index| change!(index.segment.ids, |v| v[3] = v[17]));
     assert_inconsistent(&e, "IDS", "given twice");
-    let e = verify_error_of(|index| body(index).cells[2].frame.basis.row_mut(1)[2] = 0.5);
+    let e = verify_error_of(|index| segment(index).cells[2].frame.basis.row_mut(1)[2] = 0.5);
     assert_inconsistent(&e, "FRAMES", "cell 2: axes 1 and 1");
     let e = verify_error_of(|index| {
-        Arc::make_mut(&mut index.space)
+        Arc::make_mut(&mut index.transform)
             .rotation
             .as_mut()
             .unwrap()
@@ -289,7 +289,7 @@ fn verify_finds_what_opening_leaves_out() {
     let e = verify_error_of(|index| change_vectors(index, |values| values[5 * 4] += 50.0));
     assert_inconsistent(&e, "BINS", "position 4 does not lie");
     let e = verify_error_of(|index| {
-        let parts = body(index).cells[1].bins.parts();
+        let parts = segment(index).cells[1].bins.parts();
         let (grid, occupied) = (parts.grid.clone(), parts.occupied.to_vec());
         let mut members = parts.members.to_vec();
         let mut offsets = parts.offsets.to_vec();
@@ -298,7 +298,7 @@ fn verify_finds_what_opening_leaves_out() {
         let last = offsets.len() - 2;
         members[offsets[last] as usize..].sort_unstable();
         *offsets.last_mut().unwrap() += 1;
-        body(index).cells[1].bins = Bins::from_parts(grid, occupied, offsets, members).unwrap();
+        segment(index).cells[1].bins = Bins::from_parts(grid, occupied, offsets, members).unwrap();
     });
     assert!(
         matches!(

@@ -6,15 +6,15 @@ use garlic_simd::CODE_LANES;
 
 use super::*;
 use crate::cell::learned::{Bin, Learned};
-use crate::index::TemperedBody;
+use crate::index::Segment;
 use crate::{Error, Search};
 
 /// Writes an index that `save` would refuse, and maps it.
-fn open_changed(path: &Path, change: impl FnOnce(&mut TemperedBody)) -> Index {
+fn open_changed(path: &Path, change: impl FnOnce(&mut Segment)) -> Index {
     let mut index = tempered_sample(60, 8, Store::F32, 9);
-    match &mut index.body {
-        Body::Tempered(body) => change(std::sync::Arc::make_mut(body)),
-        Body::Published(_) => panic!("not a tempered body"),
+    match &mut index.segment {
+        Body::Tempered(segment) => change(std::sync::Arc::make_mut(segment)),
+        Body::Published(_) => panic!("not a tempered segment"),
     }
     let bytes = index.to_bytes();
     Index::from_bytes(&bytes).unwrap_err();
@@ -28,7 +28,7 @@ fn learned(index: &Index) -> &Learned {
 
 /// Fails unless every accessor gives an answer within the arrays, whatever it is asked.
 fn ask_everything(index: &Index) {
-    let body = index.tempered().unwrap();
+    let segment = index.tempered().unwrap();
     let learned = learned(index);
     let far = [usize::MAX - 1, usize::MAX, u32::MAX as usize];
     let mut centres = Vec::new();
@@ -37,8 +37,8 @@ fn ask_everything(index: &Index) {
         assert!(bins.start <= bins.end && bins.end <= learned.bounds.len());
         let codes = learned.bin_codes(cell);
         assert!(codes.len().is_multiple_of(learned.bin_block_bytes()));
-        assert!(body.cell_len(cell) <= index.len());
-        learned.decode_centres(cell, body.model().rank(), &mut centres);
+        assert!(segment.cell_len(cell) <= index.len());
+        learned.decode_centres(cell, segment.model().rank(), &mut centres);
     }
     for bin in (0..learned.bounds.len() + 3).chain(far) {
         let positions = learned.positions(bin);
@@ -46,23 +46,27 @@ fn ask_everything(index: &Index) {
         let blocks = learned.codes(bin).len() / learned.block_bytes();
         assert!(positions.len() <= blocks * CODE_LANES);
     }
-    assert_eq!(body.bin_cell().len(), learned.bounds.len());
+    assert_eq!(segment.bin_cell().len(), learned.bounds.len());
     assert!(
-        body.bin_cell()
+        segment
+            .bin_cell()
             .iter()
             .all(|c| (*c as usize) < index.cells())
     );
     let mut row = Vec::new();
     let query = [1.0; 9];
     let mut bytes = Vec::new();
-    let query = index.vectors.prepare(&query, &mut bytes);
+    let query = index.segment.vectors.prepare(&query, &mut bytes);
     for position in (0..index.len() + 3).chain(far) {
         let there = position < index.len();
         let point = index.view().unwrap().point(position as u32);
         assert_eq!(point.is_some(), there);
-        assert_eq!(index.vectors.read(9, position, &mut row), there);
-        assert_eq!(index.vectors.distance(&query, position).is_finite(), there);
-        index.vectors.prefetch(9, position);
+        assert_eq!(index.segment.vectors.read(9, position, &mut row), there);
+        assert_eq!(
+            index.segment.vectors.distance(&query, position).is_finite(),
+            there
+        );
+        index.segment.vectors.prefetch(9, position);
         assert_eq!(row.len(), 9);
     }
 }
@@ -107,7 +111,7 @@ fn cells_and_bins_out_of_order_are_an_error() {
         },
     ];
     for change in changes {
-        let index = open_changed(&path, |body| change(&mut body.learned));
+        let index = open_changed(&path, |segment| change(&mut segment.learned));
         assert!(!learned(&index).in_order());
         ask_everything(&index);
         for search in [Search::new(3), Search::new(3).exact(true)] {
@@ -124,9 +128,9 @@ fn padding_that_looks_like_points_is_no_hit() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     // Every norm is zero: every lane, padding too, looks as near as can be.
-    let index = open_changed(&path, |body| {
+    let index = open_changed(&path, |segment| {
         for bins in [true, false] {
-            let learned = &mut body.learned;
+            let learned = &mut segment.learned;
             let bytes = match bins {
                 true => learned.bin_block_bytes(),
                 false => learned.block_bytes(),
@@ -158,10 +162,10 @@ fn numbers_that_are_none_are_no_distance() {
     let path = directory.path().join("x");
     for store in [Store::F32, Store::F16] {
         let mut index = tempered_sample(40, 8, store, 5);
-        match &mut index.vectors {
-            Stored::F32(values) => change!(*values, |v| v[..9].fill(f32::NAN)),
-            Stored::F16(halves) => change!(*halves, |v| v[..9].fill(0xffff)),
-            Stored::U8(_) => panic!("not asked for"),
+        match &mut index.segment.vectors {
+            StoredVectors::F32(values) => change!(*values, |v| v[..9].fill(f32::NAN)),
+            StoredVectors::F16(halves) => change!(*halves, |v| v[..9].fill(0xffff)),
+            StoredVectors::U8(_) => panic!("not asked for"),
         }
         std::fs::write(&path, index.to_bytes()).unwrap();
         let opened = Index::open(&path).unwrap();
@@ -188,8 +192,8 @@ fn an_index_in_order_is_asked_without_harm() {
             learned(&clone).blocks.as_ptr(),
             learned(&index).blocks.as_ptr()
         );
-        assert_eq!(clone.ids.as_ptr(), index.ids.as_ptr());
-        change!(index.ids, |v| v[0] = 99);
+        assert_eq!(clone.ids.as_ptr(), index.segment.ids.as_ptr());
+        change!(index.segment.ids, |v| v[0] = 99);
         assert_ne!(clone, index);
     }
 }

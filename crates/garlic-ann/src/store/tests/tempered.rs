@@ -5,14 +5,14 @@ use garlic_simd::{CODE_LANES, f32_to_f16};
 use super::super::sound;
 use super::*;
 use crate::Search;
-use crate::index::TemperedBody;
+use crate::index::Segment;
 
 const STORES: [Store; 3] = [Store::F32, Store::F16, Store::U8];
 
-fn fast(index: &mut Index) -> &mut TemperedBody {
-    match &mut index.body {
-        Body::Tempered(body) => Arc::make_mut(body),
-        Body::Published(_) => panic!("not a tempered body"),
+fn fast(index: &mut Index) -> &mut Segment {
+    match &mut index.segment {
+        Body::Tempered(segment) => Arc::make_mut(segment),
+        Body::Published(_) => panic!("not a tempered segment"),
     }
 }
 
@@ -117,7 +117,7 @@ fn vectors_that_are_no_whole_numbers_verify_in_every_type() {
             .threads(1)
             .build(rows)
             .unwrap();
-        assert_eq!(index.space.out_dim(), 16);
+        assert_eq!(index.transform.out_dim(), 16);
         verify(&index).unwrap();
     }
 }
@@ -126,8 +126,8 @@ fn vectors_that_are_no_whole_numbers_verify_in_every_type() {
 fn every_large_array_is_aligned() {
     let mut index = tempered_sample(60, 8, Store::F16, 3);
     let bytes = index.to_bytes();
-    let body = fast(&mut index);
-    let (means, axes) = (&*body.model.means, &*body.model.axes);
+    let segment = fast(&mut index);
+    let (means, axes) = (&*segment.model.means, &*segment.model.axes);
     let find = |needle: &[u8]| {
         bytes
             .windows(needle.len())
@@ -137,9 +137,9 @@ fn every_large_array_is_aligned() {
     for array in [
         bytemuck::cast_slice(means),
         bytemuck::cast_slice(axes),
-        bytemuck::cast_slice(&body.learned.steps),
-        &body.learned.bin_blocks,
-        &body.learned.blocks,
+        bytemuck::cast_slice(&segment.learned.steps),
+        &segment.learned.bin_blocks,
+        &segment.learned.blocks,
     ] {
         assert_eq!(find(array) % 64, 0);
     }
@@ -159,12 +159,12 @@ fn cells_that_make_no_sense_are_refused() {
     assert_inconsistent(&e, "CELLS", "value 1 of the variances");
     let e = error_of(|index| change!(fast(index).model.residual, |v| v[2] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 2 of the residual");
-    let e = error_of(|index| Arc::make_mut(&mut index.space).scale[4] = 0.5);
+    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale[4] = 0.5);
     assert_inconsistent(&e, "SPACE", "coordinate 4 unscaled");
-    let e = error_of(|index| Arc::make_mut(&mut index.space).rotation = None);
+    let e = error_of(|index| Arc::make_mut(&mut index.transform).rotation = None);
     assert_inconsistent(&e, "SPACE", "9 with 0 axes");
     let e = error_of(|index| {
-        Arc::make_mut(&mut index.space)
+        Arc::make_mut(&mut index.transform)
             .rotation
             .as_mut()
             .unwrap()
@@ -172,7 +172,7 @@ fn cells_that_make_no_sense_are_refused() {
     });
     assert_inconsistent(&e, "SPACE", "value 9 of the rotation");
     let e = error_of(|index| {
-        Arc::make_mut(&mut index.space)
+        Arc::make_mut(&mut index.transform)
             .rotation
             .as_mut()
             .unwrap()
@@ -275,17 +275,17 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
     for code_bits in [8, 4] {
         let mut index = tempered_sample(60, code_bits, Store::F32, 9);
         let limit = sound::reach(9);
-        let body = fast(&mut index);
+        let segment = fast(&mut index);
         let signed = |count: usize, limit: f32| -> Vec<f32> {
             let sign = |i: usize| if i.is_multiple_of(2) { limit } else { -limit };
             (0..count).map(sign).collect()
         };
-        body.model.means = signed(body.model.means.len(), limit).into();
-        body.model.axes = signed(body.model.axes.len(), 1.0).into();
-        body.learned.origins = signed(body.learned.origins.len(), limit).into();
-        let steps = vec![limit * sound::LARGEST_STEP; body.learned.steps.len()];
-        body.learned.steps = steps.clone().into();
-        body.learned.bin_steps = steps.into();
+        segment.model.means = signed(segment.model.means.len(), limit).into();
+        segment.model.axes = signed(segment.model.axes.len(), 1.0).into();
+        segment.learned.origins = signed(segment.learned.origins.len(), limit).into();
+        let steps = vec![limit * sound::LARGEST_STEP; segment.learned.steps.len()];
+        segment.learned.steps = steps.clone().into();
+        segment.learned.bin_steps = steps.into();
         let index = Index::from_bytes(&index.to_bytes()).unwrap();
         for query in [[0.0; 9], [1.0; 9], [-1e15; 9]] {
             let search = Search::new(60).probes(3).bins(1.0).rerank(100);
@@ -316,19 +316,19 @@ fn arrays_of_the_wrong_length_are_refused() {
     assert_inconsistent(&e, "LEARNED", "overflow");
     let e = length_error_of(|index| change!(fast(index).learned.blocks, |v| v.truncate(64)));
     assert_inconsistent(&e, "CODES", "bytes");
-    let e = length_error_of(|index| change!(index.ids, |v| v.truncate(59)));
+    let e = length_error_of(|index| change!(index.segment.ids, |v| v.truncate(59)));
     assert_inconsistent(&e, "META", "VECTORS");
 }
 
 #[test]
 fn halves_that_are_not_finite_are_refused() {
     let mut index = tempered_sample(30, 8, Store::F16, 3);
-    let Stored::F16(halves) = &index.vectors else {
+    let StoredVectors::F16(halves) = &index.segment.vectors else {
         panic!("not f16");
     };
     let mut halves = halves.to_vec();
     halves[11] = f32_to_f16(1e6);
-    index.vectors = Stored::F16(halves.into());
+    index.segment.vectors = StoredVectors::F16(halves.into());
     let error = Index::from_bytes(&index.to_bytes()).unwrap_err();
     assert_inconsistent(&error, "VECTORS", "value 11");
     let directory = tempfile::tempdir().unwrap();
@@ -341,10 +341,10 @@ fn halves_that_are_not_finite_are_refused() {
 
 #[test]
 fn verify_finds_what_opening_leaves_out() {
-    let e = verify_error_of(|index| change!(index.ids, |v| v[3] = v[17]));
+    let e = verify_error_of(|index| change!(index.segment.ids, |v| v[3] = v[17]));
     assert_inconsistent(&e, "IDS", "given twice");
     let e = verify_error_of(|index| {
-        Arc::make_mut(&mut index.space)
+        Arc::make_mut(&mut index.transform)
             .rotation
             .as_mut()
             .unwrap()
@@ -395,20 +395,25 @@ fn verify_knows_points_in_two_cells_from_wrong_identifiers() {
     let index = builder
         .build(garlic_linalg::Rows::new(&values, 5).unwrap())
         .unwrap();
-    assert_eq!((index.len(), index.ids.len()), (60, 120));
+    assert_eq!((index.len(), index.segment.ids.len()), (60, 120));
     verify(&index).unwrap();
     let error_of = |change: &dyn Fn(&mut Index)| {
         let mut index = index.clone();
         change(&mut index);
         verify(&index).unwrap_err()
     };
-    let twice = error_of(&|index| index.config.spill = 0.0);
+    let twice = error_of(&|index| index.config.partition.spill = 0.0);
     assert_inconsistent(&twice, "IDS", "given twice");
-    let other = index.ids.iter().position(|id| *id != index.ids[0]).unwrap();
+    let other = index
+        .segment
+        .ids
+        .iter()
+        .position(|id| *id != index.segment.ids[0])
+        .unwrap();
     // The other place of its old identifier is then alone.
-    let more = error_of(&|index| change!(index.ids, |v| v[0] = v[other]));
+    let more = error_of(&|index| change!(index.segment.ids, |v| v[0] = v[other]));
     assert_inconsistent(&more, "IDS", "given 3 times");
-    let swapped = error_of(&|index| change!(index.ids, |v| v.swap(0, other)));
+    let swapped = error_of(&|index| change!(index.segment.ids, |v| v.swap(0, other)));
     assert_inconsistent(&swapped, "IDS", "has two vectors");
     let fewer = error_of(&|index| index.ledger.built = 59);
     assert_inconsistent(&fewer, "IDS", "60 identifiers of 59 points");

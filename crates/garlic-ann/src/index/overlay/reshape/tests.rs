@@ -69,7 +69,7 @@ fn assert_fits(index: &Index) {
     assert!(off < 1e-6 * radius, "{at:?}, not {mean:?}");
     let view = index.view().unwrap();
     let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
-    let others = (view.body.model.dim() - view.body.model.rank()) as f64;
+    let others = (view.segment.model.dim() - view.segment.model.rank()) as f64;
     let fitted = along + f64::from(view.frame(0).residual) * others;
     assert!(
         (fitted / radius - 1.0).abs() < 0.01,
@@ -94,7 +94,7 @@ fn a_cell_whose_points_have_moved_is_fitted_anew() {
     // The way between the two clouds is the longest axis now.
     let (mean, axes, _) = fitted(&moved);
     let mut centre = vec![0.0; mean.len()];
-    let space = &moved.space;
+    let space = &moved.transform;
     space.apply(&[5.0; DIM], &mut centre);
     let way: Vec<f32> = centre.iter().zip(mean).map(|(c, m)| c - m).collect();
     let along = garlic_simd::dot(&axes[..mean.len()], &way).abs();

@@ -5,9 +5,8 @@ use garlic_linalg::{Rows, permutation, random_stream, uniform_unit};
 use super::super::measure::Trial;
 use super::super::truth;
 use super::*;
-use crate::cancel::Cancel;
-use crate::index::Body;
-use crate::search::{Best, Work};
+use crate::search::{SearchStats, TopK};
+use garlic_core::Cancel;
 
 const DIM: usize = 16;
 const POINTS: usize = 6000;
@@ -53,15 +52,15 @@ fn predicted(profile: &Profile, place: Place) -> Done {
 }
 
 fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
-    let view = View::new(trial.index, trial.body);
+    let view = Snapshot::new(trial.index);
     // A query finds itself as well.
     let wider = Plan {
         k: plan.k + 1,
         rerank: plan.rerank + 1,
         ..*plan
     };
-    let (mut scratch, mut best) = (TemperedScratch::default(), Best::default());
-    let (mut work, mut vector) = (Work::default(), Vec::new());
+    let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+    let (mut work, mut vector) = (SearchStats::default(), Vec::new());
     for query in trial.queries {
         query.read(&view, &mut vector);
         work += view.search(&vector, &wider, &mut scratch, &mut best);
@@ -81,20 +80,16 @@ fn predictions_are_close_to_what_searches_do() {
     let rows = Rows::new(&values, DIM).unwrap();
     let builder = Index::builder().set("calibration_queries", "0").unwrap();
     let index = builder.build(rows).unwrap();
-    let Body::Tempered(body) = &index.body else {
-        unreachable!("the default preset");
-    };
-    let prices = Prices::new(&index, body);
+    let prices = Prices::new(&index);
     let held = permutation(POINTS, 1, 1);
-    let view = View::new(&index, body);
+    let view = Snapshot::new(&index);
     let queries = truth(&view, &held[..QUERIES], &KS, &Cancel::default()).unwrap();
-    let profiles = profile(&index, body, &queries, &KS, &[QUERIES; 2], &prices);
+    let profiles = profile(&index, &queries, &KS, &[QUERIES; 2], &prices);
     let mut recalls = Vec::new();
     for (at, profile) in profiles.iter().enumerate() {
         assert_eq!(profile.queries, QUERIES);
         let trial = Trial {
             index: &index,
-            body,
             queries: &queries,
             at,
             k: KS[at],

@@ -3,15 +3,14 @@
 //! An index is checked when it is loaded and before it is saved, so that what was saved can be loaded again. Of one
 //! that is mapped only the shapes are checked: how long its arrays are, and where the last of them end.
 
-use garlic_simd::{CODE_LANES, CodeBits, MAX_CODE_RANK, MAX_U8_LENGTH};
+use garlic_simd::{CODE_LANES, CodeBits, MAX_CODE_RANK};
 
-use super::decode::Element;
-use super::error::{Fault, inconsistent};
-use super::layout::Kind;
+use garlic_core::Transform;
+use garlic_core::file::{Fault, Kind, Word as _, inconsistent};
+
 use crate::cell::learned::{BIN_BITS, Learned};
-use crate::index::{Calibration, Index, TemperedBody};
+use crate::index::{Calibration, Index};
 use crate::model::Tempered;
-use crate::space::Space;
 
 /// Codes of either size come in whole groups of this many coordinates.
 const WIDTH_STEP: usize = 8;
@@ -31,33 +30,21 @@ pub(super) fn reach(dim: usize) -> f32 {
     4e15 * (dim as f32).sqrt()
 }
 
-/// Checks all of an index whose body is `body`, in memory.
-pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
-    check_element(Element::of(&index.vectors), index.space.dim() as u64)?;
-    check_calibration(&body.calibration)?;
-    check_space(&index.space)?;
-    check_cell_shapes(&body.model, &index.space)?;
-    check_cells(&body.model, &index.space)?;
-    check_bin_shapes(&body.learned, &body.model, index.ids.len())?;
-    check_bins(&body.learned, &index.space, index.ids.len())?;
-    check_codes(&body.learned)
+/// Checks all of an index whose segment is `segment`, in memory.
+pub(super) fn check(index: &Index) -> Result<(), Fault> {
+    let segment = &index.segment;
+    check_calibration(&index.calibration)?;
+    check_transform(&index.transform)?;
+    check_cell_shapes(&segment.model, &index.transform)?;
+    check_cells(&segment.model, &index.transform)?;
+    check_bin_shapes(&segment.learned, &segment.model, index.segment.ids.len())?;
+    check_bins(&segment.learned, &index.transform, index.segment.ids.len())?;
+    check_codes(&segment.learned)
 }
 
 /// The first half-precision number that is infinite or not a number.
 pub(super) fn first_endless(halves: &[u16]) -> Option<usize> {
-    use super::write::Word;
     halves.iter().position(|half| !half.sound())
-}
-
-/// Fails for vectors whose distances would not fit.
-pub(super) fn check_element(element: Element, dim: u64) -> Result<(), Fault> {
-    if element == Element::U8 && dim > MAX_U8_LENGTH as u64 {
-        return Err(inconsistent(
-            Kind::Meta,
-            format!("vectors of {dim} bytes, at most {MAX_U8_LENGTH} are allowed"),
-        ));
-    }
-    Ok(())
 }
 
 /// Fails for settings that a search could not be run with.
@@ -80,7 +67,7 @@ pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> 
 }
 
 /// Fails unless the space is what tempered cells live in: rotated and truncated, not scaled.
-pub(super) fn check_space(space: &Space) -> Result<(), Fault> {
+pub(super) fn check_transform(space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Space, message));
     if let Some(at) = space.scale.iter().position(|scale| *scale != 1.0) {
         return wrong(format!("tempered cells take coordinate {at} unscaled"));
@@ -99,7 +86,7 @@ pub(super) fn check_space(space: &Space) -> Result<(), Fault> {
 }
 
 /// Checks how many cells there are in a `space` that has been checked, and of which size.
-pub(super) fn check_cell_shapes(model: &Tempered, space: &Space) -> Result<(), Fault> {
+pub(super) fn check_cell_shapes(model: &Tempered, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let (cells, rank, dim) = (model.len(), model.rank, model.dim);
     if dim != space.out_dim() {
@@ -125,7 +112,7 @@ pub(super) fn check_cell_shapes(model: &Tempered, space: &Space) -> Result<(), F
 }
 
 /// Checks the content of cells whose shapes have been checked.
-pub(super) fn check_cells(model: &Tempered, space: &Space) -> Result<(), Fault> {
+pub(super) fn check_cells(model: &Tempered, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let limit = reach(space.dim());
     for (values, low, high, what) in [
@@ -177,7 +164,7 @@ pub(super) fn check_bin_shapes(
 }
 
 /// Checks all but the codes of `points` points, once the shapes have been checked.
-pub(super) fn check_bins(learned: &Learned, space: &Space, points: usize) -> Result<(), Fault> {
+pub(super) fn check_bins(learned: &Learned, space: &Transform, points: usize) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
     let limit = reach(space.dim());
     let step = limit * LARGEST_STEP;

@@ -1,34 +1,29 @@
-//! What the default preset keeps of its cells, and how it is made from the vectors.
+//! The immutable part of an index: cells, bins, codes, vectors and identifiers.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use garlic_linalg::{Rows, permutation};
+use garlic_core::Transform;
+use garlic_core::buffer::Buffer;
+use garlic_core::vectors::StoredVectors;
 use garlic_simd::CodeBits;
-use rayon::prelude::*;
 
-use super::calibration::Calibration;
 use super::groups::Groups;
-use super::stored::{StoredType, is_byte};
-use crate::buffer::Buffer;
-use crate::cancel::Cancel;
+use super::overlay::Lookup;
 use crate::cell::learned::Learned;
-use crate::config::{Config, Store};
-use crate::error::{Error, Result};
 use crate::model::Tempered;
-use crate::space::{Space, beyond};
-use crate::train::streams;
-use crate::train::tempered::{SHORTLIST, code_bits};
 
-/// Tempered cells with learned bins and codes.
+/// Cells with their bins, codes, vectors and identifiers, as they were encoded.
 ///
 /// Cheap to clone: all large arrays are shared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TemperedBody {
+pub(crate) struct Segment {
     pub(crate) model: Tempered,
     pub(crate) learned: Learned,
-    pub(crate) calibration: Calibration,
-    /// The rotation of the space; a copy in pages of its own.
+    /// Original vectors in cell order: a row's place here is its *position*.
+    pub(crate) vectors: StoredVectors,
+    /// Identifier of each position.
+    pub(crate) ids: Buffer<u64>,
+    /// The rotation of the transform; a copy in pages of its own.
     pub(crate) rotation: Buffer<f32>,
     derived: Arc<Derived>,
 }
@@ -42,6 +37,7 @@ struct Derived {
     centres: OnceLock<Buffer<f32>>,
     coarse: OnceLock<Option<Coarse>>,
     groups: OnceLock<Option<Groups>>,
+    lookup: OnceLock<Lookup>,
 }
 
 /// Share of the mean squared distance of a point from its cell by which the rough rotation may be wrong about a query's.
@@ -104,44 +100,42 @@ impl Coarse {
     }
 }
 
-/// One learned bin as it was built, in the coordinates of its cell's frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearnedBin {
-    /// The cell that it is a part of.
-    pub cell: usize,
-    /// Its centre, as its code has it.
-    pub centre: Vec<f32>,
-    /// Largest distance of a point from the centre, within the frame.
-    pub radius: f32,
-    /// Least and largest distance of a point from the frame.
-    pub outside: [f32; 2],
-    /// Positions of its points.
-    pub positions: Range<usize>,
-}
-
 impl PartialEq for Derived {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl TemperedBody {
+impl Segment {
     pub(crate) fn new(
-        space: &Space,
+        transform: &Transform,
         model: Tempered,
         learned: Learned,
-        calibration: Calibration,
+        vectors: StoredVectors,
+        ids: Buffer<u64>,
     ) -> Self {
-        let rotation = space.rotation.as_ref();
+        let rotation = transform.rotation.as_ref();
         Self {
             model,
             learned,
-            calibration,
+            vectors,
+            ids,
             rotation: rotation
                 .map_or_else(Vec::new, |r| r.as_slice().to_vec())
                 .into(),
             derived: Arc::default(),
         }
+    }
+
+    /// Positions of the identifiers.
+    pub(crate) fn lookup(&self) -> &Lookup {
+        let make = || Lookup::new(&self.ids);
+        self.derived.lookup.get_or_init(make)
+    }
+
+    /// Bytes of [`Segment::lookup`], if it has been made.
+    pub(crate) fn lookup_bytes(&self) -> u64 {
+        self.derived.lookup.get().map_or(0, Lookup::bytes)
     }
 
     /// Cell of every bin.
@@ -208,7 +202,7 @@ impl TemperedBody {
     }
 
     /// Bytes of what has been derived so far.
-    pub(super) fn derived_bytes(&self) -> u64 {
+    pub(crate) fn derived_bytes(&self) -> u64 {
         let cells = self.derived.bin_cell.get().map_or(0, |v| size_of_val(&**v));
         let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
         let coarse = self.derived.coarse.get().and_then(Option::as_ref);
@@ -218,36 +212,13 @@ impl TemperedBody {
         (cells + centres + coarse) as u64 + groups.map_or(0, Groups::bytes) + tables
     }
 
-    /// The cells.
-    pub fn model(&self) -> &Tempered {
-        &self.model
-    }
-
-    /// What recall targets take.
-    pub fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-
     /// Number of bins.
-    pub fn bins(&self) -> usize {
+    pub(crate) fn bins(&self) -> usize {
         self.learned.bounds.len()
     }
 
-    /// One bin, for reports and pictures; none past the last.
-    pub fn bin(&self, bin: usize) -> Option<LearnedBin> {
-        let rank = self.model.rank();
-        let bounds = self.learned.bounds.get(bin)?;
-        Some(LearnedBin {
-            cell: *self.bin_cell().get(bin)? as usize,
-            centre: self.centres().get(bin * rank..(bin + 1) * rank)?.to_vec(),
-            radius: bounds.radius,
-            outside: [bounds.low, bounds.high],
-            positions: self.learned.positions(bin),
-        })
-    }
-
     /// Number of points of a cell.
-    pub fn cell_len(&self, cell: usize) -> usize {
+    pub(crate) fn cell_len(&self, cell: usize) -> usize {
         let bins = self.learned.bins_of(cell);
         let starts = self.learned.starts();
         let first = |bin: usize| starts.get(bin).map_or(0, |bin| bin.first);
@@ -265,7 +236,7 @@ impl TemperedBody {
     }
 
     /// Bits of a coordinate in a code.
-    pub fn code_bits(&self) -> usize {
+    pub(crate) fn code_bits(&self) -> usize {
         match self.learned.bits {
             CodeBits::Eight => 8,
             CodeBits::Four => 4,
@@ -273,154 +244,10 @@ impl TemperedBody {
     }
 }
 
-/// Values from here on round to infinity in half precision.
-const HALF_LIMIT: f32 = 65_520.0;
-
-/// The type that the vectors are stored in.
-pub(crate) fn stored_type(vectors: Rows<'_>, store: Store) -> Result<StoredType> {
-    let bytes_fit = vectors.dim() <= garlic_simd::MAX_U8_LENGTH;
-    let first_other = || vectors.data().par_iter().position_first(|v| !is_byte(*v));
-    match store {
-        Store::F32 => Ok(StoredType::F32),
-        Store::F16 => match vectors
-            .data()
-            .par_iter()
-            .position_first(|v| v.abs() >= HALF_LIMIT)
-        {
-            None => Ok(StoredType::F16),
-            Some(at) => Err(Error::Config {
-                key: "store".into(),
-                message: format!(
-                    "vector {} has the value {} at coordinate {}, too large for half precision; scale the data or \
-                     use f32",
-                    at / vectors.dim(),
-                    vectors.data()[at],
-                    at % vectors.dim()
-                ),
-            }),
-        },
-        Store::Auto if bytes_fit && first_other().is_none() => Ok(StoredType::U8),
-        Store::Auto => Ok(StoredType::F32),
-        Store::U8 if !bytes_fit => Err(Error::Config {
-            key: "store".into(),
-            message: format!(
-                "vectors of more than {} bytes are not supported; use f32",
-                garlic_simd::MAX_U8_LENGTH
-            ),
-        }),
-        Store::U8 => match first_other() {
-            None => Ok(StoredType::U8),
-            Some(at) => Err(Error::Config {
-                key: "store".into(),
-                message: format!(
-                    "vector {} has the value {} at coordinate {}, which is no whole number from 0 to 255; use f32, \
-                     f16 or auto",
-                    at / vectors.dim(),
-                    vectors.data()[at],
-                    at % vectors.dim()
-                ),
-            }),
-        },
-    }
-}
-
-/// Fails for vectors that cannot be stored as `element`.
-pub(crate) fn check_type(vectors: Rows<'_>, element: StoredType) -> Result<()> {
-    let values = vectors.data().par_iter();
-    let (first, stored) = match element {
-        StoredType::F32 => return Ok(()),
-        StoredType::F16 => (values.position_first(|v| v.abs() >= HALF_LIMIT), "f16"),
-        StoredType::U8 => (values.position_first(|v| !is_byte(*v)), "u8"),
-    };
-    match first {
-        None => Ok(()),
-        Some(at) => Err(Error::NotStorable {
-            row: at / vectors.dim(),
-            column: at % vectors.dim(),
-            value: vectors.data()[at],
-            stored,
-        }),
-    }
-}
-
-/// Squared distance of every vector from the truncated space that `points` are its images in.
-pub(crate) fn outside(vectors: Rows<'_>, space: &Space, points: Rows<'_>) -> Vec<f32> {
-    // Nothing lies outside of the whole space; rounding would say otherwise, far from the mean.
-    if space.out_dim() == space.dim() {
-        return vec![0.0; vectors.len()];
-    }
-    (0..vectors.len())
-        .into_par_iter()
-        .with_min_len(256)
-        .map(|i| {
-            let whole = garlic_simd::l2_squared(vectors.row(i), &space.mean);
-            beyond(whole, points.row(i))
-        })
-        .collect()
-}
-
-/// Queries that a calibration asks of `points` points with `values` coordinates in all.
-pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
-    const MOST_WORK: f64 = 1.5e11;
-    let affordable = (MOST_WORK / values.max(1) as f64) as usize;
-    let asked = config.calibration_queries;
-    asked.min(points / 10).min(affordable.max(100))
-}
-
-/// Rows that the training must not see: the queries of the calibration, in order.
-///
-/// At most a tenth of the points, and fewer when brute force over them would take long.
-pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
-    let count = calibration_queries(vectors.len(), vectors.data().len(), config);
-    let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
-    ids.truncate(count);
-    ids.sort_unstable();
-    ids
-}
-
-/// Cuts the cells into bins and codes their points; also returns the stored order of the rows, in which those that lie in two
-/// cells come twice.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call, all of them different things"
-)]
-pub(crate) fn build(
-    vectors: Rows<'_>,
-    space: &Space,
-    points: Rows<'_>,
-    model: Tempered,
-    labels: &[u32],
-    held: &[u32],
-    config: &Config,
-    cancel: &Cancel,
-    done: &(dyn Fn(usize) + Sync),
-) -> Result<(TemperedBody, Vec<u32>)> {
-    let outside = outside(vectors, space, points);
-    let seconds = match config.spill {
-        0.0 => Vec::new(),
-        times => model.seconds(points, labels, times, SHORTLIST, cancel)?,
-    };
-    let (learned, order) = Learned::build(
-        points,
-        &outside,
-        &model,
-        labels,
-        &seconds,
-        held,
-        config.bin_size,
-        code_bits(config, points.len()),
-        config.seed ^ streams::BINS,
-        cancel,
-        done,
-    )?;
-    Ok((
-        TemperedBody::new(space, model, learned, Calibration::default()),
-        order,
-    ))
-}
-
 #[cfg(test)]
 mod tests {
+    use garlic_core::Rows;
+
     use super::*;
     use crate::index::Index;
 
@@ -437,15 +264,15 @@ mod tests {
         let values: Vec<f32> = bytes.iter().map(|b| f32::from(*b)).collect();
         let rows = Rows::new(&values, dim).unwrap();
         let index = Index::builder().build(rows).unwrap();
-        let (body, mean) = (index.tempered().unwrap(), &index.space.mean);
-        let coarse = body.coarse(mean, index.ledger.radius).unwrap();
-        let wide = body.model.dim();
+        let (segment, mean) = (&index.segment, &index.transform.mean);
+        let coarse = segment.coarse(mean, index.ledger.radius).unwrap();
+        let wide = segment.model.dim();
         let mut rough = vec![0.0; n * wide];
         coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
         for (row, rough) in rows.iter().zip(rough.chunks_exact(wide)) {
             let centred: Vec<f32> = row.iter().zip(mean).map(|(x, m)| x - m).collect();
             let mut exact = vec![0.0; wide];
-            garlic_simd::dots(&body.rotation, &centred, &mut exact);
+            garlic_simd::dots(&segment.rotation, &centred, &mut exact);
             let (gap, length) = (
                 garlic_simd::l2_squared(rough, &exact),
                 garlic_simd::dot(&exact, &exact),
@@ -461,7 +288,7 @@ mod tests {
         // A calibration would search, and settle it.
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
         let index = builder.build(Rows::new(&values, dim).unwrap()).unwrap();
-        let body = index.tempered().unwrap();
-        assert!(body.coarse(&index.space.mean, 1.0).is_none());
+        let segment = &index.segment;
+        assert!(segment.coarse(&index.transform.mean, 1.0).is_none());
     }
 }

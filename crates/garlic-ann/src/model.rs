@@ -7,10 +7,10 @@
 use garlic_linalg::{Matrix, Rows, Trans, gemm, top_components};
 use rayon::prelude::*;
 
-use super::Lists;
-use crate::buffer::Buffer;
-use crate::cancel::Cancel;
-use crate::error::Result;
+use garlic_core::Cancel;
+use garlic_core::Result;
+use garlic_core::buffer::Buffer;
+use garlic_core::{Lists, by_label};
 
 /// Points that one task assigns.
 const BLOCK: usize = 256;
@@ -364,11 +364,6 @@ pub(crate) fn relief(anisotropy: f32, variances: &[f32], residual: f32, y: &[f32
 
 fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-}
-
-/// Every point with its cell, in the order that [`Lists::group`] takes.
-pub(crate) fn by_label(labels: &[u32]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
-    labels.iter().zip(0..).map(|(label, point)| (*label, point))
 }
 
 /// Numbers the cells that have points from 0 on, keeping their order; returns how many there are.

@@ -5,13 +5,12 @@ use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_comp
 use garlic_simd::CodeBits;
 
 use super::balance::balance;
-use super::descend::descend;
 use super::streams;
-use crate::cancel::Cancel;
 use crate::config::{Config, MAX_CELLS};
-use crate::error::{Error, Result};
-use crate::model::{Axes, Lists, Tempered, by_label};
+use crate::model::{Axes, Tempered};
 use crate::robust;
+use garlic_core::Cancel;
+use garlic_core::{Error, Lists, Result, by_label};
 
 /// Nearest cells by plain distance among which the score decides.
 pub(crate) const SHORTLIST: usize = 8;
@@ -49,7 +48,7 @@ const MANY: usize = (8 << 20) / USUAL_RANK;
 /// Codes that no cache holds are read from memory, as fast as that is: half the bits for a quarter more axes are
 /// fewer bytes and better estimates.
 pub(crate) fn code_bits(config: &Config, points: usize) -> CodeBits {
-    match config.code_bits {
+    match config.storage.code_bits {
         4 => CodeBits::Four,
         0 if points > MANY => CodeBits::Four,
         _ => CodeBits::Eight,
@@ -82,7 +81,7 @@ pub(crate) fn fit(
     for (i, label) in seen.iter().zip(labels).chain(held.iter().zip(theirs)) {
         all[*i as usize] = label;
     }
-    let total = config.rounds + config.gradient_epochs + 1;
+    let total = config.partition.rounds + 1;
     step(total, total);
     Ok((model, all))
 }
@@ -120,7 +119,7 @@ fn take(
 }
 
 /// Numbers from 0 on in the place of those that there are; returns how many.
-pub(super) fn renumber(labels: &mut [u32]) -> usize {
+fn renumber(labels: &mut [u32]) -> usize {
     let mut numbers = labels.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -139,7 +138,7 @@ fn find_by_shell(
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
 ) -> Result<Found> {
-    let wanted = match config.cells {
+    let wanted = match config.partition.cells {
         0 => default_cells(points.len()),
         given => given,
     };
@@ -198,33 +197,31 @@ fn find(
     let rank = rank(rows.as_rows(), &members, config, points.len(), cancel)?;
     let axes = Axes::new(rank, seen.len(), cells);
 
-    let count = balance(rows.as_rows(), &mut labels, started.centres.rows(), config);
-    let total = config.rounds + config.gradient_epochs + 1;
+    let count = balance(
+        rows.as_rows(),
+        &mut labels,
+        started.centres.rows(),
+        config.seed,
+    );
+    let total = config.partition.rounds + 1;
     step(0, total);
     let refit = |labels: &mut [u32], count: usize| {
         shape(rows.as_rows(), &ids, labels, count, axes, config, cancel)
     };
     let mut model = refit(&mut labels, count)?;
-    for round in 0..config.rounds {
+    for round in 0..config.partition.rounds {
         let next = model.assign(rows.as_rows(), SHORTLIST, cancel)?;
         if next == labels {
             break;
         }
         labels = next;
         // The last rounds only settle.
-        let count = match round < config.rounds / 2 {
-            true => balance(rows.as_rows(), &mut labels, model.len(), config),
+        let count = match round < config.partition.rounds / 2 {
+            true => balance(rows.as_rows(), &mut labels, model.len(), config.seed),
             false => model.len(),
         };
         model = refit(&mut labels, count)?;
         step(round + 1, total);
-    }
-    if config.gradient_epochs > 0 {
-        let mut told = |epoch: usize| step(config.rounds + epoch, total);
-        let count = model.len();
-        labels = descend(rows.as_rows(), &labels, count, config, cancel, &mut told)?;
-        let count = renumber(&mut labels);
-        model = refit(&mut labels, count)?;
     }
     // The sample's cells will be refitted to all points that fall into them; those held out follow.
     let everyone = model.assign(points, SHORTLIST, cancel)?;
@@ -244,7 +241,7 @@ fn shape(
     config: &Config,
     cancel: &Cancel,
 ) -> Result<Tempered> {
-    let anisotropy = config.anisotropy as f32;
+    let anisotropy = config.partition.anisotropy as f32;
     let seed = config.seed ^ streams::FRAMES;
     Tempered::fit(points, ids, labels, cells, axes, anisotropy, seed, cancel)
 }
@@ -258,11 +255,12 @@ fn rank(
     points: usize,
     cancel: &Cancel,
 ) -> Result<usize> {
-    if config.axes > 0 {
-        return Ok(config.axes.min(rows.dim()));
+    if config.partition.axes > 0 {
+        return Ok(config.partition.axes.min(rows.dim()));
     }
     let rank = default_rank(rows, members, config.seed, cancel)?;
-    let has_fewer_bits = config.code_bits == 0 && code_bits(config, points) == CodeBits::Four;
+    let has_fewer_bits =
+        config.storage.code_bits == 0 && code_bits(config, points) == CodeBits::Four;
     let rank = match has_fewer_bits {
         true => (rank * 5 / 4).next_multiple_of(8),
         false => rank,

@@ -4,7 +4,8 @@ use garlic_simd::{CODE_LANES, CodeBits};
 
 use super::{Fault, Kind, check_axes, every, inconsistent, vector};
 use crate::cell::learned::{BIN_BITS, Bounds, zero_code};
-use crate::index::{Index, Stored, TemperedBody};
+use crate::index::{Index, Segment};
+use garlic_core::vectors::StoredVectors;
 
 /// How far coordinates and squared distances may be from those that the vectors give, relative to their size:
 /// sums are grouped differently, and distances are differences of larger numbers.
@@ -15,8 +16,9 @@ const HALF: f64 = 1.0 / 2048.0;
 const HALF_STEP: f64 = 1.0 / (1 << 24) as f64;
 
 /// Checks the axes of all cells, and codes, norms and bounds of a sample of the points.
-pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
-    let (model, learned) = (&body.model, &body.learned);
+pub(super) fn check(index: &Index) -> Result<(), Fault> {
+    let segment = &*index.segment;
+    let (model, learned) = (&segment.model, &segment.learned);
     for cell in 0..model.len() {
         let axes = model.axes(cell);
         // Cells whose points span less have zero rows at the end.
@@ -39,12 +41,12 @@ pub(super) fn check(index: &Index, body: &TemperedBody) -> Result<(), Fault> {
         }
     }
     let every = every(index);
-    for bin in 0..body.bins() {
+    for bin in 0..segment.bins() {
         let positions = learned.positions(bin);
         for at in positions.clone().filter(|at| at.is_multiple_of(every)) {
-            let point = Local::of(index, body, bin, at);
+            let point = Local::of(index, segment, bin, at);
             point
-                .check(body, bin, at - positions.start)
+                .check(segment, bin, at - positions.start)
                 .map_err(|(kind, message)| {
                     inconsistent(kind, format!("the point at position {at}: {message}"))
                 })?;
@@ -70,15 +72,15 @@ struct Local {
 type Wrong = (Kind, String);
 
 impl Local {
-    fn of(index: &Index, body: &TemperedBody, bin: usize, position: usize) -> Self {
-        let model = &body.model;
-        let cell = body.bin_cell()[bin] as usize;
+    fn of(index: &Index, segment: &Segment, bin: usize, position: usize) -> Self {
+        let model = &segment.model;
+        let cell = segment.bin_cell()[bin] as usize;
         let vector = vector(index, position);
         let mut x = vec![0.0; model.dim()];
-        index.space.apply(&vector, &mut x);
+        index.transform.apply(&vector, &mut x);
         let whole: f64 = vector
             .iter()
-            .zip(&index.space.mean)
+            .zip(&index.transform.mean)
             .map(|(v, m)| square(v - m))
             .sum();
         let outside = (whole - size(&x).powi(2)).max(0.0);
@@ -90,11 +92,13 @@ impl Local {
             .map(|axis| f64::from(garlic_simd::dot(axis, &x)))
             .collect();
         let norm = size(&x).powi(2) + outside;
-        let scale = whole.sqrt() + size(model.mean(cell)) + size(&index.space.mean);
+        let scale = whole.sqrt() + size(model.mean(cell)) + size(&index.transform.mean);
         // Older programs computed codes before the vectors were rounded.
-        let rounding = match index.vectors {
-            Stored::F16(_) => HALF * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt(),
-            Stored::F32(_) | Stored::U8(_) => 0.0,
+        let rounding = match index.segment.vectors {
+            StoredVectors::F16(_) => {
+                HALF * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
+            }
+            StoredVectors::F32(_) | StoredVectors::U8(_) => 0.0,
         };
         let slack = TOLERANCE * scale + rounding;
         Self {
@@ -108,8 +112,8 @@ impl Local {
         }
     }
 
-    fn check(&self, body: &TemperedBody, bin: usize, lane: usize) -> Result<(), Wrong> {
-        let learned = &body.learned;
+    fn check(&self, segment: &Segment, bin: usize, lane: usize) -> Result<(), Wrong> {
+        let learned = &segment.learned;
         let width = learned.width;
         let code = Code::read(
             learned.codes(bin),

@@ -1,33 +1,30 @@
-//! The body of the default preset: tempered cells, learned bins and codes.
+//! The segment of the default preset: tempered cells, learned bins and codes.
 //!
 //! Every array begins at a multiple of the alignment and is kept as it is in memory, so that it can be mapped.
-//! Shapes are checked always; what the arrays mean, [`sound`](super::sound) checks of those that are read.
+//! Shapes are checked always; what the arrays mean, [`validate`](super::validate) checks of those that are read.
 
 use std::io::{self, Write};
 
 use garlic_simd::CodeBits;
 
-use super::decode::{Meta, product};
-use super::error::{Fault, inconsistent};
-use super::layout::Kind;
-use super::read::Reader;
-use super::section::Section;
-use super::sound;
-use super::source::Source;
-use super::write::Aligned;
-use crate::buffer::Buffer;
-use crate::cell::learned::{Bin, Bounds, Learned, Order};
-use crate::index::{Calibration, TemperedBody};
-use crate::model::Tempered;
-use crate::space::Space;
+use garlic_core::Transform;
+use garlic_core::buffer::Buffer;
+use garlic_core::file::{
+    Aligned, Fault, Kind, Reader, Section, Source, Word, inconsistent, product,
+};
 
-/// Writes one section of the body; sections of other bodies are empty.
-pub(super) fn write(body: &TemperedBody, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+use super::validate;
+use crate::cell::learned::{Bin, Bounds, Learned, Order};
+use crate::index::Segment;
+use crate::model::Tempered;
+
+/// Writes one section of the segment; sections of other bodies are empty.
+pub(super) fn write(segment: &Segment, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
     let out = Aligned::new(out);
     match kind {
-        Kind::Cells => write_cells(&body.model, out),
-        Kind::Learned => write_learned(&body.learned, &body.model, out),
-        Kind::Codes => write_codes(&body.learned, out),
+        Kind::Cells => write_cells(&segment.model, out),
+        Kind::Learned => write_learned(&segment.learned, &segment.model, out),
+        Kind::Codes => write_codes(&segment.learned, out),
         _ => Ok(()),
     }
 }
@@ -67,43 +64,44 @@ fn write_codes(learned: &Learned, mut out: Aligned<'_>) -> io::Result<()> {
     out.array(&learned.blocks)
 }
 
-/// Reads the sections of the body, which follow each other.
+/// Reads the sections of the segment, which follow each other.
 pub(super) fn read<R: Source>(
     reader: &mut Reader<R>,
-    meta: &Meta,
-    space: &Space,
-    calibration: Calibration,
-) -> Result<TemperedBody, Fault> {
+    cells: u64,
+    points: u64,
+    transform: &Transform,
+) -> Result<(Tempered, Learned), Fault> {
     let checked = !reader.stays();
-    let model = reader.large_section(Kind::Cells, |section| read_cells(section, meta))?;
-    sound::check_cell_shapes(&model, space)?;
+    let points = points as usize;
+    let model = reader.large_section(Kind::Cells, |section| read_cells(section, cells))?;
+    validate::check_cell_shapes(&model, transform)?;
     if checked {
-        sound::check_cells(&model, space)?;
+        validate::check_cells(&model, transform)?;
     }
     let mut learned =
         reader.large_section(Kind::Learned, |section| read_learned(section, &model))?;
-    sound::check_bin_shapes(&learned, &model, meta.points as usize)?;
+    validate::check_bin_shapes(&learned, &model, points)?;
     if checked {
-        sound::check_bins(&learned, space, meta.points as usize)?;
+        validate::check_bins(&learned, transform, points)?;
     }
     (learned.bin_blocks, learned.blocks) = reader.large_section(Kind::Codes, |section| {
-        let [bins, points] = sound::code_bytes(&learned);
+        let [bins, points] = validate::code_bytes(&learned);
         section.expect_arrays(&[(Some(bins), 1), (Some(points), 1)])?;
         Ok((section.array(bins)?, section.array(points)?))
     })?;
     if checked {
-        sound::check_codes(&learned)?;
+        validate::check_codes(&learned)?;
     }
-    Ok(TemperedBody::new(space, model, learned, calibration))
+    Ok((model, learned))
 }
 
-fn read_cells<R: Source>(section: &mut Section<'_, R>, meta: &Meta) -> Result<Tempered, Fault> {
+fn read_cells<R: Source>(section: &mut Section<'_, R>, expected: u64) -> Result<Tempered, Fault> {
     let [cells, rank, dim] = [section.word::<u64>()?, section.word()?, section.word()?];
     let anisotropy = section.word::<f32>()?;
-    if cells != meta.cells {
+    if cells != expected {
         return Err(inconsistent(
             Kind::Cells,
-            format!("{cells} cells, META says {}", meta.cells),
+            format!("{cells} cells, META says {expected}"),
         ));
     }
     let [means, axes, variances] = [
@@ -171,4 +169,31 @@ fn read_learned<R: Source>(
         blocks: Buffer::default(),
         order: Order::default(),
     })
+}
+
+impl Word for Bin {
+    fn swapped(self) -> Self {
+        Self {
+            first: self.first.swapped(),
+            block: self.block.swapped(),
+        }
+    }
+}
+
+impl Word for Bounds {
+    fn swapped(self) -> Self {
+        Self {
+            radius: self.radius.swapped(),
+            low: self.low.swapped(),
+            high: self.high.swapped(),
+            error: self.error.swapped(),
+            mass: self.mass.swapped(),
+        }
+    }
+
+    fn sound(self) -> bool {
+        [self.radius, self.low, self.high, self.error, self.mass]
+            .into_iter()
+            .all(f32::is_finite)
+    }
 }
