@@ -1,4 +1,4 @@
-//! Nearest-neighbour search over learned anisotropic cells.
+//! Nearest-neighbour search over encoded anisotropic cells.
 //!
 //! The data are covered by cells whose shapes follow the local geometry. A query visits the few cells it
 //! is closest to, uses each cell's own low-dimensional frame to skip most of its points, and computes exact
@@ -24,23 +24,46 @@
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
 //! The same data, options and seed give the same index, whatever the number of threads.
 
-mod cell;
-pub mod config;
-pub mod index;
-pub mod live;
-mod model;
-mod robust;
-pub mod search;
-mod storage;
-pub mod store;
-mod train;
+// A pipeline: each folder uses only those above it. `tests/layers.rs` checks it.
+mod config;
+mod streams;
+
 mod transform;
 
-pub use config::{Config, Store};
+mod partition;
+
+mod quantize;
+
+mod bins;
+
+mod plan;
+
+mod segment;
+
+mod search;
+
+mod tune;
+
+mod build;
+
+mod update;
+
+pub mod store;
+
+pub mod live;
+
+pub use build::Builder;
+pub use config::{
+    BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,
+};
 pub use garlic_core::config::Configuration;
 pub use garlic_core::{
     Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric,
     NeighborIndex, Progress, RangeSearch, Result, Rows, Search, SearchStats, Seconds, Stage,
 };
-pub use index::{Builder, Drift, Index};
 pub use live::Live;
+pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
+pub use search::Searcher;
+pub use segment::{BuildStats, Index};
+pub use tune::{Cause, Exhaustive};
+pub use update::Drift;

@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 use bytemuck::{Pod, Zeroable};
 use garlic_simd::{CODE_LANES, CodeQuery, Estimate, code_block_bytes, scan_codes};
 
-use super::{BIN_BITS, Bin, Bounds, Learned};
-use crate::cell::part::decode_centres;
+use super::arrays::{Bin, Bounds, EncodedBins};
+use crate::quantize::{BIN_BITS, decode_centres};
 use garlic_core::buffer::Buffer;
 
 // SAFETY: two numbers without padding between them; zero is a value of both.
@@ -34,9 +34,9 @@ unsafe impl Pod for Bounds {}
 
 /// Where bins and points lie, if they are in order, once that is known; no part of what they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Order(OnceLock<Option<Tables>>);
+pub(crate) struct LayoutCheck(OnceLock<Option<Tables>>);
 
-/// Tables in memory that have been checked; [`Learned`] says what they mean.
+/// Tables in memory that have been checked; [`EncodedBins`] says what they mean.
 #[derive(Clone, Debug)]
 struct Tables {
     cell_bins: Buffer<u32>,
@@ -44,13 +44,13 @@ struct Tables {
     bins: Buffer<Bin>,
 }
 
-impl PartialEq for Order {
+impl PartialEq for LayoutCheck {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Learned {
+impl EncodedBins {
     /// Bytes of a block of points.
     pub(crate) fn block_bytes(&self) -> usize {
         code_block_bytes(self.bits, self.width)

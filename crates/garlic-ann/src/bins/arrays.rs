@@ -1,4 +1,4 @@
-//! Learned bins and local codes: what the default preset keeps of every cell.
+//! EncodedBins bins and local codes: what the default preset keeps of every cell.
 //!
 //! A cell's points are projected on its axes and cut into small bins by k-means. Bin centres and points are
 //! kept as codes: their coordinates in whole steps of the cell's own scale, eight to a block, each with the
@@ -6,31 +6,19 @@
 //!
 //! Bins, codes, vectors and identifiers of a cell lie in one order: cell, bin, row.
 
-mod access;
-
-pub(crate) use access::Order;
-
+use super::access::LayoutCheck;
+use crate::quantize::{BIN_BITS, norms};
 use garlic_linalg::{Matrix, Rows};
 use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
-use super::part::{Part, Projected, Scales, Steps, code_width};
-use crate::model::{NONE, Tempered};
+use super::encode::{EncodedCell, Projected, Scales};
+use crate::partition::{AnisotropicCells, NONE};
+use crate::quantize::{Steps, code_width};
 use garlic_core::Cancel;
 use garlic_core::Result;
 use garlic_core::buffer::Buffer;
 use garlic_core::{Lists, by_label};
-
-/// Codes of bin centres are always of this size: there are few of them.
-pub(crate) const BIN_BITS: CodeBits = CodeBits::Eight;
-
-/// The code that stands for zero.
-pub(crate) const fn zero_code(bits: CodeBits) -> i32 {
-    match bits {
-        CodeBits::Eight => 64,
-        CodeBits::Four => 8,
-    }
-}
 
 /// Where a bin's points lie; as a file keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +32,7 @@ pub(crate) struct Bin {
 
 /// Frames, bins and codes of all cells.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Learned {
+pub(crate) struct EncodedBins {
     pub(crate) bits: CodeBits,
     /// Coordinates of a code: the rank of the model, filled up to whole groups.
     pub(crate) width: usize,
@@ -66,7 +54,7 @@ pub(crate) struct Learned {
     /// What bins can be skipped by.
     pub(crate) bounds: Buffer<Bounds>,
     /// Whether cells and bins are in order, once that is known.
-    pub(crate) order: Order,
+    pub(crate) order: LayoutCheck,
 }
 
 /// What a bin and its points can be skipped by without losing a neighbour; rounding is allowed for.
@@ -97,16 +85,13 @@ impl Bounds {
     }
 }
 
-/// Rounding of squared lengths, relative to the squared distance from the mean.
-pub(crate) const ROUNDING: f32 = 1e-5;
-
 /// What bins and codes are made of.
 pub(crate) struct Encoding<'a> {
     /// The points in the space that cells live in.
     pub(crate) points: Rows<'a>,
     /// Squared distance of each point from that space.
     pub(crate) residual: &'a [f32],
-    pub(crate) model: &'a Tempered,
+    pub(crate) model: &'a AnisotropicCells,
     /// The cell of each point.
     pub(crate) labels: &'a [u32],
     /// A second cell of each point, or [`NONE`]; empty where points lie in one cell.
@@ -118,7 +103,7 @@ pub(crate) struct Encoding<'a> {
     pub(crate) seed: u64,
 }
 
-impl Learned {
+impl EncodedBins {
     /// Cuts every cell into bins and encodes their points; also returns the stored order of the rows.
     pub(crate) fn build(
         encoding: &Encoding<'_>,
@@ -140,7 +125,7 @@ impl Learned {
         let members = Lists::group(model.len(), by_label(labels).chain(spilled));
         let width = code_width(model.rank());
         let finished = std::sync::atomic::AtomicUsize::new(0);
-        let parts: Vec<(Scales, Part, Vec<u32>)> = (0..model.len())
+        let parts: Vec<(Scales, EncodedCell, Vec<u32>)> = (0..model.len())
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
@@ -163,16 +148,13 @@ impl Learned {
             order.extend(rows);
             all.push(&scales.origin, scales.steps(), part);
         }
-        let learned = all.finish();
-        Ok((learned, order))
+        let encoded = all.finish();
+        Ok((encoded, order))
     }
 
     /// Mean squared distance of all points from the means of their cells.
     pub(crate) fn mean_norm(&self) -> f64 {
-        let bytes = self.block_bytes();
-        let norms = self.blocks.chunks_exact(bytes);
-        let norms = norms.flat_map(|block| block[bytes - 4 * CODE_LANES..].as_chunks::<4>().0);
-        let norms = norms.map(|norm| f64::from(f32::from_le_bytes(*norm)));
+        let norms = norms(&self.blocks, self.block_bytes()).map(f64::from);
         let (count, sum) = norms
             .filter(|norm| norm.is_finite())
             .fold((0u64, 0.0), |(count, sum), norm| (count + 1, sum + norm));
@@ -214,7 +196,7 @@ impl Assembly {
     }
 
     /// Appends a cell.
-    pub(crate) fn push(&mut self, origin: &[f32], steps: Steps<'_>, part: Part) {
+    pub(crate) fn push(&mut self, origin: &[f32], steps: Steps<'_>, part: EncodedCell) {
         append_bins(&part.sizes, &mut self.bins);
         self.origins.extend_from_slice(origin);
         self.bin_steps.extend_from_slice(steps.bins);
@@ -228,8 +210,8 @@ impl Assembly {
     }
 
     /// All of them.
-    pub(crate) fn finish(self) -> Learned {
-        Learned {
+    pub(crate) fn finish(self) -> EncodedBins {
+        EncodedBins {
             bits: self.bits,
             width: self.width,
             origins: self.origins.into(),
@@ -241,7 +223,7 @@ impl Assembly {
             bins: self.bins.into(),
             blocks: self.blocks.into(),
             bounds: self.bounds.into(),
-            order: Order::default(),
+            order: LayoutCheck::default(),
         }
     }
 }

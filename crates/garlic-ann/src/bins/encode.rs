@@ -4,23 +4,17 @@
 //! does this for all points of every cell; a live index for the points that have come since, and for cells that
 //! are fitted anew.
 
-use garlic_linalg::{Matrix, Rows, Trans, gemm, kmeans_plus_plus, lloyd, nearest_centres};
-use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
-
-use super::learned::{BIN_BITS, Bounds, ROUNDING, zero_code};
+use crate::quantize::{Steps, code, coded_length, decoded, encode, fit_steps};
 use crate::transform;
+use garlic_linalg::{Matrix, Trans, gemm, kmeans_plus_plus, lloyd, nearest_centres};
+use garlic_simd::CodeBits;
+
+use super::arrays::Bounds;
+use crate::quantize::{BIN_BITS, ROUNDING, zero_code};
 use garlic_core::{Lists, by_label};
 
 /// Rounds of k-means in a cell.
 const ROUNDS: usize = 8;
-/// Variance to step of 4-bit codes: the uniform quantiser of 16 levels with the least error for a Gaussian.
-const STEP_4: f32 = 0.335;
-
-/// Coordinates of a code for frames of `rank` axes: whole groups of eight.
-pub(crate) fn code_width(rank: usize) -> usize {
-    rank.max(1).next_multiple_of(8)
-}
-
 /// Points as one cell sees them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Projected {
@@ -53,13 +47,6 @@ impl Scales {
     }
 }
 
-/// Steps of the codes of bin centres and of points.
-#[derive(Clone, Copy)]
-pub(crate) struct Steps<'a> {
-    pub(crate) bins: &'a [f32],
-    pub(crate) points: &'a [f32],
-}
-
 /// Points grouped into bins.
 pub(crate) struct Cut {
     centres: Matrix,
@@ -68,7 +55,7 @@ pub(crate) struct Cut {
 
 /// Bins and codes of some points of a cell.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct EncodedCell {
     /// The points in their stored order: bin after bin.
     pub(crate) order: Vec<u32>,
     /// Points of each bin.
@@ -121,7 +108,7 @@ impl Projected {
         self.norms.len()
     }
 
-    /// Groups the points into bins of about `bin_size`. Points that `is_held` choose among the others' bins.
+    /// CoarseQuantizer the points into bins of about `bin_size`. Points that `is_held` choose among the others' bins.
     pub(crate) fn cut(&self, bin_size: usize, seed: u64, is_held: impl Fn(u32) -> bool) -> Cut {
         let numbers = 0..self.len() as u32;
         let (out, seen): (Vec<u32>, Vec<u32>) = numbers.partition(|i| is_held(*i));
@@ -165,26 +152,32 @@ impl Projected {
                 .chunks_exact(mean.len())
                 .map(|a| garlic_simd::dot(a, mean))
                 .collect(),
-            bin_steps: steps(rows, width, BIN_BITS),
-            steps: steps(rows, width, bits),
+            bin_steps: fit_steps(rows, width, BIN_BITS),
+            steps: fit_steps(rows, width, bits),
         }
     }
 
     /// Bins, codes and bounds of the points.
-    pub(crate) fn encode(&self, cut: &Cut, steps: Steps<'_>, width: usize, bits: CodeBits) -> Part {
+    pub(crate) fn encode(
+        &self,
+        cut: &Cut,
+        steps: Steps<'_>,
+        width: usize,
+        bits: CodeBits,
+    ) -> EncodedCell {
         let bins = Lists::group(cut.centres.rows(), by_label(&cut.labels));
         let sizes = (0..cut.centres.rows()).map(|b| bins.get(b).len() as u32);
-        let mut part = Part {
+        let mut part = EncodedCell {
             order: Vec::with_capacity(self.len()),
             sizes: sizes.collect(),
-            ..Part::default()
+            ..EncodedCell::default()
         };
         let mut bin_norms = Vec::with_capacity(part.sizes.len());
         for (bin, centre) in cut.centres.as_rows().iter().enumerate() {
             let inside = bins.get(bin);
             let outside = inside.iter().map(|i| self.outside[*i as usize]);
             let mean_outside = outside.sum::<f32>() / inside.len() as f32;
-            bin_norms.push(length(centre, steps.bins) + mean_outside);
+            bin_norms.push(coded_length(centre, steps.bins) + mean_outside);
             part.bounds.push(self.bounds(centre, steps, bits, inside));
             let rows = inside.iter().map(|i| *i as usize);
             let rows = rows.map(|i| (self.y.row(i), self.norms[i]));
@@ -205,10 +198,8 @@ impl Projected {
         members: &[u32],
     ) -> Bounds {
         let coded = |row: &[f32], steps: &[f32], bits: CodeBits| -> Vec<f32> {
-            let codes = row.iter().zip(steps);
-            codes
-                .map(|(v, s)| (code(bits, *v, *s) - zero_code(bits)) as f32 * s)
-                .collect()
+            let values = row.iter().zip(steps);
+            values.map(|(v, s)| decoded(bits, *v, *s)).collect()
         };
         let centre = coded(centre, steps.bins, BIN_BITS);
         let steps = steps.points;
@@ -235,229 +226,5 @@ impl Projected {
             bounds.mass = bounds.mass.max(mass as f32);
         }
         bounds
-    }
-}
-
-/// Squared length of a centre; that of its code where the code cannot hold it.
-fn length(centre: &[f32], steps: &[f32]) -> f32 {
-    let fits = |(v, s): (&f32, &f32)| v.abs() <= 63.5 * s;
-    if centre.iter().zip(steps).all(fits) {
-        return garlic_simd::dot(centre, centre);
-    }
-    let coded = centre.iter().zip(steps);
-    let coded = coded.map(|(v, s)| (code(BIN_BITS, *v, *s) - zero_code(BIN_BITS)) as f32 * s);
-    coded.map(|v| v * v).sum()
-}
-
-/// Coordinates beyond this many times the magnitude that all but [`TAIL`] of them stay below are outliers. Codes of 8 bits
-/// hold all others, which are all of them where there are no outliers; those of 4 bits are made for their variance.
-const TAIL_REACH: f32 = 3.0;
-const TAIL: f64 = 0.01;
-
-/// Steps that let the codes hold these coordinates, but for outliers.
-fn steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32> {
-    let mut column = Vec::with_capacity(rows.len());
-    (0..width)
-        .map(|axis| {
-            let magnitudes = || rows.iter().filter_map(|row| row.get(axis)).map(|v| v.abs());
-            column.clear();
-            column.extend(magnitudes());
-            let limit = TAIL_REACH * usual(&mut column);
-            let held = magnitudes().map(|v| v.min(limit));
-            match bits {
-                CodeBits::Eight => held.fold(0.0, f32::max) / 63.0,
-                CodeBits::Four => {
-                    let squares: f32 = held.map(|v| v * v).sum();
-                    (squares / rows.len().max(1) as f32).sqrt() * STEP_4
-                }
-            }
-        })
-        .collect()
-}
-
-/// The magnitude that all but [`TAIL`] of some stay below; infinite if that is zero.
-fn usual(magnitudes: &mut [f32]) -> f32 {
-    let at = (magnitudes.len() as f64 * (1.0 - TAIL)) as usize;
-    match magnitudes.get(at) {
-        None => f32::INFINITY,
-        Some(_) => {
-            let usual = *magnitudes.select_nth_unstable_by(at, f32::total_cmp).1;
-            if usual > 0.0 { usual } else { f32::INFINITY }
-        }
-    }
-}
-
-/// The code of a coordinate.
-fn code(bits: CodeBits, value: f32, step: f32) -> i32 {
-    let steps = if step > 0.0 {
-        (value / step).round() as i32
-    } else {
-        0
-    };
-    let code = zero_code(bits).saturating_add(steps);
-    code.clamp(0, i32::from(bits.largest()))
-}
-
-/// Bytes of a lane in a row of a block, and of a row.
-const LANE: usize = 4;
-const ROW: usize = LANE * CODE_LANES;
-
-/// Appends whole blocks of codes; lanes without a point have an infinite norm.
-fn encode<'a>(
-    bits: CodeBits,
-    width: usize,
-    steps: &[f32],
-    rows: impl Iterator<Item = (&'a [f32], f32)>,
-    out: &mut Vec<u8>,
-) {
-    let bytes = code_block_bytes(bits, width);
-    for (i, (row, norm)) in rows.enumerate() {
-        let block = lane_block(bytes, i, out);
-        encode_lane(bits, steps, row, norm, block, i % CODE_LANES);
-    }
-}
-
-/// The block at the end of `out` that has the lane `number`; a new one when it is the first of eight.
-pub(crate) fn lane_block(bytes: usize, number: usize, out: &mut Vec<u8>) -> &mut [u8] {
-    if number.is_multiple_of(CODE_LANES) {
-        let start = out.len();
-        out.resize(start + bytes, 0);
-        for norm in out[start + bytes - ROW..].chunks_exact_mut(LANE) {
-            norm.copy_from_slice(&f32::INFINITY.to_le_bytes());
-        }
-    }
-    let start = out.len() - bytes;
-    &mut out[start..]
-}
-
-/// Writes the code of one point.
-pub(crate) fn encode_lane(
-    bits: CodeBits,
-    steps: &[f32],
-    row: &[f32],
-    norm: f32,
-    block: &mut [u8],
-    lane: usize,
-) {
-    for (j, (v, s)) in row.iter().zip(steps).enumerate() {
-        let code = code(bits, *v, *s) as u8;
-        match bits {
-            CodeBits::Eight => block[j / 4 * ROW + lane * LANE + j % 4] = code,
-            CodeBits::Four => {
-                block[j / 8 * ROW + lane * LANE + j % 4] |= code << (if j % 8 < 4 { 0 } else { 4 });
-            }
-        }
-    }
-    norm_of(block, lane).copy_from_slice(&norm.to_le_bytes());
-}
-
-/// The bytes of a lane's norm, the last thing of a block.
-fn norm_of(block: &mut [u8], lane: usize) -> &mut [u8] {
-    let norms_at = block.len() - ROW;
-    &mut block[norms_at + LANE * lane..][..LANE]
-}
-
-/// Moves the norm of a bin, the last lane at the end of `blocks`, into what the bounds of its points allow: they may
-/// not be those that it was computed from.
-pub(crate) fn fit_norm(
-    blocks: &mut [u8],
-    bytes: usize,
-    number: usize,
-    centre: &[f32],
-    bounds: &Bounds,
-) {
-    let start = blocks.len() - bytes;
-    let norm = norm_of(&mut blocks[start..], number % CODE_LANES);
-    let mut old = [0; LANE];
-    old.copy_from_slice(norm);
-    let inside = garlic_simd::dot(centre, centre);
-    let (low, high) = (bounds.low * bounds.low, bounds.high * bounds.high);
-    let outside = f32::from_le_bytes(old) - inside;
-    if !(low..=high).contains(&outside) {
-        // In this order nothing panics, whatever the numbers are.
-        let fitted = inside + outside.min(high).max(low);
-        norm.copy_from_slice(&fitted.to_le_bytes());
-    }
-}
-
-/// Copies one lane of blocks of `bytes` bytes to the lane `number` of what is at the end of `to`.
-pub(crate) fn copy_lane(from: &[u8], lane: usize, bytes: usize, number: usize, to: &mut Vec<u8>) {
-    let source = &from[lane / CODE_LANES * bytes..][..bytes];
-    let target = lane_block(bytes, number, to);
-    for row in (0..bytes).step_by(ROW) {
-        let from = row + lane % CODE_LANES * LANE;
-        let to = row + number % CODE_LANES * LANE;
-        target[to..to + LANE].copy_from_slice(&source[from..from + LANE]);
-    }
-}
-
-/// Appends the centres of `count` bins as their codes have them, one value for each of `steps`.
-pub(crate) fn decode_centres(
-    blocks: &[u8],
-    steps: &[f32],
-    width: usize,
-    count: usize,
-    out: &mut Vec<f32>,
-) {
-    let blocks = blocks.chunks_exact(code_block_bytes(BIN_BITS, width));
-    let lanes = blocks.flat_map(|block| (0..CODE_LANES).map(move |lane| (block, lane)));
-    for (block, lane) in lanes.take(count) {
-        out.extend(steps.iter().enumerate().map(|(j, s)| {
-            let code = i32::from(block[j / 4 * ROW + lane * LANE + j % 4]);
-            (code - zero_code(BIN_BITS)) as f32 * s
-        }));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use garlic_linalg::{random_stream, uniform_unit};
-
-    use super::*;
-
-    const ROWS: usize = 400;
-    const DIM: usize = 3;
-
-    fn cloud() -> Vec<f32> {
-        let mut random = random_stream(1, 51);
-        let values = (0..ROWS * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
-        values.collect()
-    }
-
-    fn steps_of(values: &[f32], bits: CodeBits) -> Vec<f32> {
-        steps(Rows::new(values, DIM).unwrap(), 8, bits)
-    }
-
-    #[test]
-    fn codes_of_eight_bits_hold_every_coordinate_where_there_are_no_outliers() {
-        let values = cloud();
-        let steps = steps_of(&values, CodeBits::Eight);
-        for (axis, step) in steps.iter().take(DIM).enumerate() {
-            let column = values.iter().skip(axis).step_by(DIM);
-            let most = column.map(|v| v.abs()).fold(0.0, f32::max);
-            assert_eq!(*step, most / 63.0, "{axis}");
-        }
-        assert_eq!(steps[DIM..], [0.0; 8 - DIM]);
-    }
-
-    /// One coordinate of one point does not make the codes of all others coarse.
-    #[test]
-    fn an_outlier_leaves_the_steps_of_the_others() {
-        for bits in [CodeBits::Eight, CodeBits::Four] {
-            let before = steps_of(&cloud(), bits);
-            let mut values = cloud();
-            values[70 * DIM + 1] = 1e6;
-            let after = steps_of(&values, bits);
-            assert_eq!((before[0], before[2]), (after[0], after[2]));
-            let coarser = after[1] / before[1];
-            assert!((0.9..=3.1).contains(&coarser), "{bits:?}: {coarser}");
-        }
-    }
-
-    #[test]
-    fn an_axis_that_only_outliers_use_has_steps_for_them() {
-        let mut values = vec![0.0; ROWS * DIM];
-        values[5 * DIM] = -126.0;
-        assert_eq!(steps_of(&values, CodeBits::Eight)[..2], [2.0, 0.0]);
     }
 }

@@ -1,5 +1,22 @@
 //! Building an index: a vector's way from data to cells.
 
+use crate::bins::{EncodedBins, Encoding};
+use crate::config::Config;
+use crate::config::Store;
+use crate::partition::fit;
+use crate::partition::{AnisotropicCells, SHORTLIST, code_bits};
+use crate::plan::Calibration;
+use crate::segment::{BuildStats, Index, Segment};
+use crate::streams;
+use crate::transform::outside;
+use crate::tune::calibrate;
+use crate::{transform, tune};
+use storage::stored_type;
+
+mod storage;
+
+pub(crate) use storage::check_type;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,16 +30,6 @@ use garlic_core::{
     BuildReport, Cancel, Error, Metric, Progress, Result, Seconds, Stage, Transform,
 };
 use garlic_linalg::Rows;
-
-use super::tune::{self, calibrate};
-use super::{Calibration, Index, Ledger, Segment};
-use crate::cell::learned::{Encoding, Learned};
-use crate::config::{Config, Store};
-use crate::model::Tempered;
-use crate::storage::stored_type;
-use crate::train::fit::{SHORTLIST, code_bits, fit};
-use crate::train::streams;
-use crate::transform::{self, outside};
 
 /// Told how far a build is.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
@@ -38,6 +45,13 @@ pub struct Builder<'a> {
     cancel: Cancel,
     ids: Option<Vec<u64>>,
     partition: Option<Vec<u32>>,
+}
+
+impl Index {
+    /// Starts building an index.
+    pub fn builder<'a>() -> Builder<'a> {
+        Builder::default()
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -111,7 +125,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Cells that were found elsewhere, a number for each row: points of the same number share a cell. Frames, bins and
-    /// codes are fitted to them, and nothing is learned (`cells` and `rounds` are not used). Points that
+    /// codes are fitted to them, and nothing is encoded (`cells` and `rounds` are not used). Points that
     /// are held out for the calibration join these cells as points do that are added later.
     ///
     /// When points are added later, a cell that has grown lets go of points that are nearer to others, and one of more
@@ -234,7 +248,7 @@ impl<'a> Builder<'a> {
 
         let mark = Instant::now();
         let cells = model.len();
-        let (learned, order) = self.encode(
+        let (encoded, order) = self.encode(
             vectors,
             &transform,
             points.as_rows(),
@@ -244,14 +258,14 @@ impl<'a> Builder<'a> {
         )?;
         drop(points);
         let held = positions_of(&held, &order);
-        let ledger = Ledger {
+        let ledger = BuildStats {
             built: vectors.len() as u64,
-            radius: learned.mean_norm(),
+            radius: encoded.mean_norm(),
             longest: embedding.longest_stored(vectors.iter()),
-            ..Ledger::default()
+            ..BuildStats::default()
         };
         let stored = StoredVectors::gather(vectors, &order, element);
-        let segment = Segment::new(&transform, model, learned, stored, self.ids_of(order));
+        let segment = Segment::new(&transform, model, encoded, stored, self.ids_of(order));
         let mut kept = config.clone();
         if self.partition.is_some() {
             // As many as somebody wanted: what splits and drift compare with.
@@ -277,10 +291,10 @@ impl<'a> Builder<'a> {
         vectors: Rows<'_>,
         transform: &Transform,
         points: Rows<'_>,
-        model: &Tempered,
+        model: &AnisotropicCells,
         labels: &[u32],
         held: &[u32],
-    ) -> Result<(Learned, Vec<u32>)> {
+    ) -> Result<(EncodedBins, Vec<u32>)> {
         let (config, cancel) = (&self.config, &self.cancel);
         let seconds = match config.partition.spill {
             0.0 => Vec::new(),
@@ -298,7 +312,7 @@ impl<'a> Builder<'a> {
             seed: config.seed ^ streams::BINS,
         };
         let done = |done: usize| self.tell(Stage::Bins, done, model.len());
-        Learned::build(&encoding, cancel, &done)
+        EncodedBins::build(&encoding, cancel, &done)
     }
 
     /// Identifiers of rows.

@@ -1,11 +1,10 @@
 //! Which type the vectors are stored in.
 
+use crate::config::Store;
 use garlic_core::vectors::{StoredType, is_byte};
 use garlic_core::{Error, Metric, Result};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
-
-use crate::config::Store;
 
 /// Values from here on round to infinity in half precision.
 const HALF_LIMIT: f32 = 65_520.0;

@@ -12,7 +12,7 @@ use super::disk::{Disk, Held, Lock, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
-use crate::index::Index;
+use crate::segment::Index;
 use crate::store::save_to;
 use garlic_core::file::atomic;
 use garlic_core::{Error, Result};

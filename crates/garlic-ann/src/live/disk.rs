@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::held;
-use crate::index::Index;
+use crate::segment::Index;
 use garlic_core::Result;
 use garlic_core::file::atomic::{self, Place};
 

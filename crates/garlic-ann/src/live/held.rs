@@ -112,7 +112,7 @@ mod platform {
 
     use super::super::current::LOCK;
     use super::super::disk::{Disk, Held, Input, Opening, Output, Real};
-    use crate::index::Index;
+    use crate::segment::Index;
     use garlic_core::Result;
 
     /// Opens a directory, and its file `LOCK`.

@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 use garlic_linalg::Rows;
 
-use crate::index::Index;
+use crate::segment::Index;
 use directory::Directory;
 use disk::{Disk, Lock, Real};
 use garlic_core::Cancel;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Live;
 use super::disk::Real;
-use crate::index::Index;
+use crate::segment::Index;
 use garlic_core::Result;
 
 /// When a batch counts as written.

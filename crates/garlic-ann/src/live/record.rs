@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use garlic_linalg::Rows;
 
-use crate::index::Index;
+use crate::segment::Index;
 use garlic_core::Result;
 
 /// Bytes of a record before its payload.

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 
 use super::record::{Batch, Change};
 use super::{Live, Shared, Turn, Writer};
-use crate::index::{Due, Index};
+use crate::segment::Index;
+use crate::update::Due;
 use garlic_core::Cancel;
 use garlic_core::{Error, Result};
 

@@ -1,6 +1,6 @@
 //! Splitting and pruning of tempered cells: none may be far larger or far smaller than the others.
 //!
-//! The published rules measure a cell by the points within a Mahalanobis radius. Tempered cells have no radius: what
+//! The published rules measure a cell by the points within a Mahalanobis radius. AnisotropicCells cells have no radius: what
 //! a query pays for is the number of their points, so that is what they are measured by. Nothing is cloned: a
 //! cell with many points outside its shape is refitted to them in every round.
 

@@ -8,9 +8,9 @@ use garlic_linalg::{Matrix, Rows, Trans, gemm, top_components};
 use rayon::prelude::*;
 
 use garlic_core::Cancel;
+use garlic_core::Lists;
 use garlic_core::Result;
 use garlic_core::buffer::Buffer;
-use garlic_core::{Lists, by_label};
 
 /// Points that one task assigns.
 const BLOCK: usize = 256;
@@ -45,7 +45,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tempered {
+pub struct AnisotropicCells {
     /// Share of the anisotropy that the score uses.
     pub(crate) anisotropy: f32,
     /// Dimension of the space.
@@ -62,7 +62,7 @@ pub struct Tempered {
     pub(crate) residual: Buffer<f32>,
 }
 
-impl Tempered {
+impl AnisotropicCells {
     /// Number of cells.
     pub fn len(&self) -> usize {
         self.residual.len()
@@ -433,7 +433,7 @@ mod tests {
     }
 
     /// Cells of random points, stretched by different amounts along every coordinate.
-    fn model(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, Tempered) {
+    fn model(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, AnisotropicCells) {
         let mut data = random(400 * dim, 1);
         for row in data.chunks_exact_mut(dim) {
             for (i, x) in row.iter_mut().enumerate() {
@@ -446,12 +446,13 @@ mod tests {
         let cancel = Cancel::default();
         let form = Axes { rank, known: rank };
         let fitted =
-            Tempered::fit(rows, &ids, &mut labels, 5, form, anisotropy, 3, &cancel).unwrap();
+            AnisotropicCells::fit(rows, &ids, &mut labels, 5, form, anisotropy, 3, &cancel)
+                .unwrap();
         (data, fitted)
     }
 
     /// The score by its definition.
-    fn score(model: &Tempered, cell: usize, x: &[f32]) -> f64 {
+    fn score(model: &AnisotropicCells, cell: usize, x: &[f32]) -> f64 {
         let centred: Vec<f64> = x
             .iter()
             .zip(model.mean(cell))
@@ -572,7 +573,8 @@ mod tests {
         let ids: Vec<u32> = (0..rows.len() as u32).collect();
         let mut labels = vec![0; rows.len()];
         let cancel = Cancel::default();
-        let model = Tempered::fit(rows, &ids, &mut labels, 1, form, 0.5, 1, &cancel).unwrap();
+        let model =
+            AnisotropicCells::fit(rows, &ids, &mut labels, 1, form, 0.5, 1, &cancel).unwrap();
         assert_eq!(model.form().known, 2);
     }
 }

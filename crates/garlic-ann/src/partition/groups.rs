@@ -3,9 +3,9 @@
 //! A query looks at the cells of the groups whose centres are nearest to it. What it misses the calibration sees, because
 //! its queries take the same way; where it was measured otherwise, or cells are asked for by number, all are looked at.
 
+use crate::streams;
 use garlic_linalg::{Matrix, Rows, permutation};
 
-use crate::train::streams;
 use garlic_core::buffer::Buffer;
 use garlic_core::{Lists, by_label};
 
@@ -15,7 +15,7 @@ const MANY: usize = 2048;
 const LOOKED_AT: f64 = 0.25;
 /// Cells that it looks at for each that it wants, at least.
 const FOR_EACH: usize = 8;
-/// Groups, as a multiple of the root of the number of cells: small ones tell apart what is near, and choosing among them costs
+/// CoarseQuantizer, as a multiple of the root of the number of cells: small ones tell apart what is near, and choosing among them costs
 /// less than looking at cells in vain.
 const SMALLER: f64 = 4.0;
 /// Rounds in which groups are fitted, and cells that each of them is fitted to: more change little.
@@ -24,7 +24,7 @@ const FITTED_TO: usize = 32;
 
 /// The cells of an index, grouped by where their means lie.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(crate) struct CoarseQuantizer {
     /// Centres of the groups, one a row.
     pub(crate) centres: Vec<f32>,
     /// Cells of every group.
@@ -34,8 +34,8 @@ pub(crate) struct Groups {
     starts: Vec<usize>,
 }
 
-impl Groups {
-    /// Groups of cells with these means; none when there are too few.
+impl CoarseQuantizer {
+    /// CoarseQuantizer of cells with these means; none when there are too few.
     ///
     /// On this thread alone: it may be one of a pool, in the middle of a search, and others may be waiting for it.
     pub(crate) fn new(means: &[f32], dim: usize) -> Option<Self> {
@@ -149,7 +149,7 @@ mod tests {
         let means: Vec<f32> = (0..MANY * dim)
             .map(|_| uniform_unit(&mut random) as f32)
             .collect();
-        let groups = Groups::new(&means, dim).unwrap();
+        let groups = CoarseQuantizer::new(&means, dim).unwrap();
         let mut seen = vec![false; MANY];
         for group in 0..groups.len() {
             let (cells, rows) = groups.get(group);
@@ -166,7 +166,10 @@ mod tests {
             None,
             "half of them are as good as all"
         );
-        assert!(Groups::new(&means[dim..], dim).is_none(), "too few");
+        assert!(
+            CoarseQuantizer::new(&means[dim..], dim).is_none(),
+            "too few"
+        );
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
                 .collect()
         };
         let (means, queries) = (values(2 * MANY), values(asked));
-        let groups = Groups::new(&means, dim).unwrap();
+        let groups = CoarseQuantizer::new(&means, dim).unwrap();
         let enough = groups.enough(wanted).unwrap();
         let order = |rows: &[f32], query: &[f32]| -> Vec<u32> {
             let mut distances = vec![0.0; rows.len() / dim];

@@ -1,14 +1,15 @@
 //! Training of the default preset: k-means cells, refitted under the tempered score.
 
+use crate::config::Config;
+use crate::streams;
+use crate::transform::robust;
 use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components};
 
 use garlic_simd::CodeBits;
 
 use super::balance::balance;
-use super::streams;
-use crate::config::{Config, MAX_CELLS};
-use crate::model::{Axes, Tempered};
-use crate::robust;
+use super::cells::{AnisotropicCells, Axes};
+use crate::config::MAX_CELLS;
 use garlic_core::Cancel;
 use garlic_core::{Error, Lists, Result, by_label};
 
@@ -64,7 +65,7 @@ pub(crate) fn fit(
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<(Tempered, Vec<u32>)> {
+) -> Result<(AnisotropicCells, Vec<u32>)> {
     let seen = all_but(points.len(), held);
     let Found {
         cells,
@@ -240,10 +241,10 @@ fn shape(
     axes: Axes,
     config: &Config,
     cancel: &Cancel,
-) -> Result<Tempered> {
+) -> Result<AnisotropicCells> {
     let anisotropy = config.partition.anisotropy as f32;
     let seed = config.seed ^ streams::FRAMES;
-    Tempered::fit(points, ids, labels, cells, axes, anisotropy, seed, cancel)
+    AnisotropicCells::fit(points, ids, labels, cells, axes, anisotropy, seed, cancel)
 }
 
 /// Axes of a cell: as many as were asked for, else from the variance within some cells, whose `members` are rows; `points`

@@ -2,9 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::Plan;
 use serde::{Deserialize, Serialize};
-
-use crate::search::Plan;
 
 /// Settings measured on points held out of the training, cheapest first for every `k`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,9 +63,11 @@ pub struct Setting {
     /// Most exact distances.
     pub rerank: usize,
     /// A bin is left out when its estimate is more than this many times the worst candidate's.
-    pub slack: f32,
+    #[serde(rename = "slack")]
+    pub bin_prune_ratio: f32,
     /// A candidate is left out when its estimate is more than this many times the k-th distance so far.
-    pub trust: f32,
+    #[serde(rename = "trust")]
+    pub rerank_prune_ratio: f32,
     /// No setting met the target for less than it costs to read everything: that is what a search does.
     #[serde(default, skip_serializing_if = "is_not")]
     pub everything: bool,
@@ -105,7 +106,7 @@ fn growth(now: usize, then: usize) -> f64 {
 
 impl Calibration {
     /// What was measured of the smallest number of neighbours that covers `k`, else of the largest.
-    pub(super) fn measured_for(&self, k: usize) -> impl DoubleEndedIterator<Item = &Setting> {
+    pub(crate) fn measured_for(&self, k: usize) -> impl DoubleEndedIterator<Item = &Setting> {
         let measured = self.settings.iter().map(|s| s.k);
         let covering = measured.clone().filter(|m| *m >= k).min();
         let near = covering.or(measured.max());
@@ -128,7 +129,7 @@ impl Calibration {
 
     /// Lets each of some settings, which follow each other, be taken for its own target and no higher one. A lower target that
     /// measured more by chance would otherwise be interpolated from in place of the setting that was found for a target.
-    pub(super) fn take_whole(&mut self, numbers: RangeInclusive<usize>) {
+    pub(crate) fn take_whole(&mut self, numbers: RangeInclusive<usize>) {
         for setting in &mut self.settings[numbers] {
             setting.measured = setting.measured.min(setting.recall);
         }
@@ -147,8 +148,8 @@ impl Calibration {
             measured: 1.0 - (1.0 - s.measured) / 4.0,
             probes: s.probes.saturating_mul(2),
             rerank: s.rerank.saturating_mul(4),
-            slack: s.slack * 1.25,
-            trust: f32::MAX,
+            bin_prune_ratio: s.bin_prune_ratio * 1.25,
+            rerank_prune_ratio: f32::MAX,
             ..*s
         });
         // What was measured counts: a setting that does for more than its target is more than the target takes.
@@ -173,8 +174,8 @@ impl Calibration {
             probes: ((found.probes as f64 * more).ceil() as usize).max(1),
             bins: (found.bins * more).min(1.0),
             rerank: ((found.rerank as f64 * more).ceil() as usize).max(k),
-            slack: found.slack,
-            trust: found.trust,
+            bin_prune_ratio: found.bin_prune_ratio,
+            rerank_prune_ratio: found.rerank_prune_ratio,
             grouped: self.grouped,
             ..Plan::everything(k)
         }
@@ -190,9 +191,12 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     let number = |low: f64, high: f64| low * (high / low).powf(share);
     let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
     // "Trust nothing" is written as a huge number, which is to be reached, but only at the end.
-    let trust = match above.trust >= NO_TRUST {
-        true => (f64::from(below.trust) / (1.0 - share).max(1e-9)) as f32,
-        false => number(f64::from(below.trust), f64::from(above.trust)) as f32,
+    let rerank_prune_ratio = match above.rerank_prune_ratio >= NO_TRUST {
+        true => (f64::from(below.rerank_prune_ratio) / (1.0 - share).max(1e-9)) as f32,
+        false => number(
+            f64::from(below.rerank_prune_ratio),
+            f64::from(above.rerank_prune_ratio),
+        ) as f32,
     };
     Setting {
         recall,
@@ -200,8 +204,11 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
         probes: count(below.probes, above.probes),
         bins: number(below.bins, above.bins).min(1.0),
         rerank: count(below.rerank, above.rerank),
-        slack: number(f64::from(below.slack), f64::from(above.slack)) as f32,
-        trust,
+        bin_prune_ratio: number(
+            f64::from(below.bin_prune_ratio),
+            f64::from(above.bin_prune_ratio),
+        ) as f32,
+        rerank_prune_ratio,
         ..*above
     }
 }
@@ -221,8 +228,8 @@ mod tests {
             probes,
             bins: 1.0,
             rerank,
-            slack: 1.0 + recall as f32,
-            trust: if recall > 0.9 { f32::MAX } else { 1.5 },
+            bin_prune_ratio: 1.0 + recall as f32,
+            rerank_prune_ratio: if recall > 0.9 { f32::MAX } else { 1.5 },
             everything: false,
         }
     }
@@ -244,8 +251,14 @@ mod tests {
     #[test]
     fn a_target_that_was_measured_is_taken_as_it_is() {
         let plan = table().plan(10, 0.9);
-        assert_eq!((plan.probes, plan.rerank, plan.slack), (4, 40, 1.9));
-        assert!(table().plan(10, 0.99).trust > NO_TRUST, "and not with less");
+        assert_eq!(
+            (plan.probes, plan.rerank, plan.bin_prune_ratio),
+            (4, 40, 1.9)
+        );
+        assert!(
+            table().plan(10, 0.99).rerank_prune_ratio > NO_TRUST,
+            "and not with less"
+        );
         assert_eq!(table().plan(3, 0.5).probes, 2, "less than all: the least");
     }
 
@@ -271,7 +284,7 @@ mod tests {
         table.settings[2].measured = 1.0;
         let plan = table.plan(10, 0.95);
         assert_eq!((plan.probes, plan.rerank), (16, 320));
-        assert!(plan.trust > NO_TRUST);
+        assert!(plan.rerank_prune_ratio > NO_TRUST);
         table.settings[0].measured = 1.0;
         assert_eq!(table.plan(10, 0.3).rerank, 20);
     }
@@ -299,12 +312,12 @@ mod tests {
                 plan.probes >= last.probes && plan.rerank >= last.rerank,
                 "{recall}"
             );
-            assert!(plan.slack >= last.slack, "{recall}");
+            assert!(plan.bin_prune_ratio >= last.bin_prune_ratio, "{recall}");
             last = plan;
         }
         let middle = table().plan(10, 0.95);
         assert!((5..16).contains(&middle.probes), "{middle:?}");
-        assert!(middle.trust.is_finite());
+        assert!(middle.rerank_prune_ratio.is_finite());
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Many queries together: rotation and projections are shared, the rest is that of a single one.
 
+use garlic_core::{SearchStats, TopK};
 use garlic_linalg::Rows;
 
-use super::{Plan, SearchStats, TemperedScratch, TopK};
-use crate::index::Snapshot;
+use super::query::QueryScratch;
+use crate::plan::Plan;
+use crate::segment::Snapshot;
 use crate::transform::beyond;
 use garlic_core::Lists;
 use garlic_core::vectors::{Prepared, StoredType};
@@ -21,7 +23,7 @@ struct Rotated {
 impl Snapshot<'_> {
     /// What [`Snapshot::rotate_roughly`] makes of each query.
     fn rotate_many(&self, queries: Rows<'_>) -> Rotated {
-        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.model.dim());
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.cells.dim());
         let mean = &self.index.transform.mean;
         let mut rotated = vec![0.0; count * wide];
         let mut bytes = Vec::new();
@@ -33,7 +35,7 @@ impl Snapshot<'_> {
             Prepared::Bytes(_)
         );
         let coarse = match self.index.segment.vectors.element() {
-            StoredType::U8 => self.segment.coarse(mean, self.index.ledger.radius),
+            StoredType::U8 => self.segment.coarse(mean, self.index.build_stats.radius),
             _ => None,
         };
         let mut outside = Vec::with_capacity(count);
@@ -45,7 +47,7 @@ impl Snapshot<'_> {
         } else if coarse.is_some() {
             // Bytes and others: each as it would be alone.
             bytes.clear();
-            let mut scratch = TemperedScratch::default();
+            let mut scratch = QueryScratch::default();
             for (query, rotated) in queries.iter().zip(rotated.chunks_exact_mut(wide)) {
                 outside.push(self.rotate_roughly(query, &mut scratch));
                 rotated.copy_from_slice(&scratch.query);
@@ -72,14 +74,14 @@ impl Snapshot<'_> {
         &self,
         asked: Rows<'_>,
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
         answers: &mut [Answer],
     ) {
         let embedded = self.index.embedding.queries(asked);
         let queries = embedded.rows();
-        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.model.dim());
-        let rank = self.segment.model.rank();
+        let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.cells.dim());
+        let rank = self.segment.cells.rank();
         let Rotated {
             rotated,
             outside,

@@ -5,8 +5,8 @@
 
 use garlic_simd::CODE_LANES;
 
-use crate::index::{Index, Snapshot};
-use crate::search::Plan;
+use crate::plan::Plan;
+use crate::segment::{Index, Snapshot};
 use garlic_core::SearchStats;
 
 /// Bytes of codes that a cache of today holds.
@@ -31,9 +31,9 @@ const NEXT_BYTE: f64 = 0.05;
 /// Prices of the parts of a search in one index.
 pub(crate) struct Prices {
     /// The vector and its identifier, wherever they lie.
-    pub(super) candidate: f64,
+    pub(crate) candidate: f64,
     /// Distances to all points, which are read in order.
-    pub(super) everything: f64,
+    pub(crate) everything: f64,
     code: f64,
     cell: f64,
     bin: f64,
@@ -43,13 +43,13 @@ impl Prices {
     pub(crate) fn new(index: &Index) -> Self {
         let segment = &index.segment;
         let vector = index.segment.vectors.row_bytes(index.transform.dim()) as f64;
-        let code = segment.learned.block_bytes() as f64 / CODE_LANES as f64;
+        let code = segment.encoded.block_bytes() as f64 / CODE_LANES as f64;
         // Codes that no cache holds come at the speed of memory; a vector nearly always does.
-        let code_byte = match segment.learned.blocks.len() {
+        let code_byte = match segment.encoded.blocks.len() {
             0..CACHED => CODE_BYTE_CACHED,
             _ => CODE_BYTE,
         };
-        let (rank, wide) = (segment.model.rank() as f64, segment.model.dim() as f64);
+        let (rank, wide) = (segment.cells.rank() as f64, segment.cells.dim() as f64);
         Self {
             candidate: VECTOR + vector * VECTOR_BYTE,
             everything: in_order(index.len(), vector),
@@ -59,24 +59,24 @@ impl Prices {
         }
     }
 
-    pub(super) fn probes(&self, cells: u64) -> f64 {
+    pub(crate) fn probes(&self, cells: u64) -> f64 {
         cells as f64 * self.cell
     }
 
-    pub(super) fn bins(&self, bins: u64) -> f64 {
+    pub(crate) fn bins(&self, bins: u64) -> f64 {
         bins as f64 * self.bin
     }
 
-    pub(super) fn codes(&self, codes: u64) -> f64 {
+    pub(crate) fn codes(&self, codes: u64) -> f64 {
         codes as f64 * self.code
     }
 
-    pub(super) fn candidates(&self, candidates: u64) -> f64 {
+    pub(crate) fn candidates(&self, candidates: u64) -> f64 {
         candidates as f64 * self.candidate
     }
 
     /// What some work costs.
-    pub(super) fn of(&self, work: &SearchStats) -> f64 {
+    pub(crate) fn of(&self, work: &SearchStats) -> f64 {
         self.probes(work.cells_projected)
             + self.bins(work.bins_ordered)
             + self.codes(work.codes)

@@ -7,14 +7,14 @@
 //! twice the product of the two distances from the frame, and by what coding and rounding add, which the bin
 //! knows. Where little can be skipped, all vectors are read in order instead.
 
+use super::cost::CACHED;
+use super::query::{AHEAD, QueryScratch};
+use crate::bins::Bounds;
+use crate::plan::Plan;
+use crate::quantize::{ROUNDING, probe, zero_code};
+use crate::segment::{Gathered, Snapshot};
+use garlic_core::{SearchStats, TopK};
 use garlic_simd::{CODE_LANES, CodeQuery};
-
-use super::bins::probe;
-use super::{AHEAD, SearchStats, TemperedScratch, TopK};
-use crate::cell::learned::{ROUNDING, zero_code};
-use crate::index::{CACHED, Snapshot};
-use crate::search::filter::Gathered;
-use crate::search::params::Plan;
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
 /// the vectors: more the longer they are beside codes, within these limits.
@@ -29,7 +29,7 @@ const FIRST_RECALL: f64 = 0.9;
 /// neighbour, and how far bins may be beyond the worst candidate.
 const FIRST_PROBES: usize = 8;
 const FIRST_CANDIDATES: usize = 4;
-const FIRST_SLACK: f32 = 1.2;
+const FIRST_BIN_PRUNE_RATIO: f32 = 1.2;
 
 /// What bounds may leave before everything is read in order instead.
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ impl Snapshot<'_> {
         &self,
         query: &[f32],
         k: usize,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
     ) -> SearchStats {
         let points = self.counted();
@@ -127,7 +127,7 @@ impl Snapshot<'_> {
             .segment
             .vectors
             .row_bytes(self.index.transform.dim()) as f64;
-        let code = self.segment.learned.block_bytes() as f64 / CODE_LANES as f64;
+        let code = self.segment.encoded.block_bytes() as f64 / CODE_LANES as f64;
         let of = |share: f64| (points as f64 * share) as usize;
         if points as f64 * vector < CACHED as f64 {
             return Most {
@@ -145,7 +145,7 @@ impl Snapshot<'_> {
 
     /// Whether distances of this many points cost far more than bounding all bins does.
     pub(in crate::search) fn worth_bounding(&self, points: usize) -> bool {
-        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
+        let (rank, wide) = (self.segment.cells.rank(), self.segment.cells.dim());
         let dim = self.index.transform.dim();
         let bounding = dim * wide + (self.cells() * wide + self.bins()) * rank;
         points * dim >= WORTH * bounding
@@ -157,7 +157,7 @@ impl Snapshot<'_> {
         query: &[f32],
         k: usize,
         most: Most,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
         work: &mut SearchStats,
     ) -> bool {
@@ -166,7 +166,7 @@ impl Snapshot<'_> {
             plan if plan.all => Plan {
                 probes: FIRST_PROBES,
                 rerank: k.saturating_mul(FIRST_CANDIDATES),
-                slack: FIRST_SLACK,
+                bin_prune_ratio: FIRST_BIN_PRUNE_RATIO,
                 ..Plan::everything(k)
             },
             plan => plan,
@@ -176,7 +176,7 @@ impl Snapshot<'_> {
         if !radius.is_finite() || !self.within(query, radius, most, scratch, work) {
             return false;
         }
-        let TemperedScratch { found, bytes, .. } = scratch;
+        let QueryScratch { found, bytes, .. } = scratch;
         let prepared = self.index.segment.vectors.prepare(query, bytes);
         best.start_for(k, self.index.spills());
         for (i, f) in found.iter().enumerate() {
@@ -200,11 +200,11 @@ impl Snapshot<'_> {
         query: &[f32],
         radius: f32,
         most: Most,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         work: &mut SearchStats,
     ) -> bool {
-        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
-        let learned = &self.segment.learned;
+        let (rank, wide) = (self.segment.cells.rank(), self.segment.cells.dim());
+        let encoded = &self.segment.encoded;
         // Every cell and every bin, from below.
         let outside = self.rotate(query, scratch);
         self.nearest_cells(self.cells(), scratch);
@@ -225,7 +225,7 @@ impl Snapshot<'_> {
             let slack = base * ROUNDING + noise;
             let inside = garlic_simd::dot(&scratch.y, &scratch.y);
             let away = (base - inside).max(0.0);
-            let view = Sight {
+            let view = QueryInCell {
                 base,
                 low: (away - slack).max(0.0).sqrt(),
                 high: (away + slack).sqrt(),
@@ -271,7 +271,7 @@ impl Snapshot<'_> {
         // What is left: codes.
         scratch.found.clear();
         let mut last = None;
-        let mut weights = vec![0i8; learned.width];
+        let mut weights = vec![0i8; encoded.width];
         let mut scales = Default::default();
         for (number, bin, has_joined) in kept {
             let number = number as usize;
@@ -280,7 +280,7 @@ impl Snapshot<'_> {
                 let at = scratch.cells[number].at as usize;
                 let y = &coordinates[number * rank..][..rank];
                 let steps = &self.steps(at)[..rank];
-                let zero = zero_code(learned.bits);
+                let zero = zero_code(encoded.bits);
                 scales = probe(y, steps, zero, view.base, &mut weights);
                 last = Some(number);
             }
@@ -311,7 +311,7 @@ impl Snapshot<'_> {
                 offset: scales.offset,
             };
             let found = &mut scratch.found;
-            bin.scan(learned.bits, &code_query, limit, found);
+            bin.scan(encoded.bits, &code_query, limit, found);
             work.codes += bin.len as u64;
             if found.len() > most.found {
                 work.code_madds = work.codes * rank as u64;
@@ -327,7 +327,7 @@ impl Snapshot<'_> {
 }
 
 /// A query as one cell sees it.
-struct Sight {
+struct QueryInCell {
     /// Squared distance from the cell's mean.
     base: f32,
     /// Distance from the frame, at least and at most.
@@ -343,9 +343,9 @@ struct Sight {
     shift: f32,
 }
 
-impl Sight {
+impl QueryInCell {
     /// A lower bound for the squared distance to any point of a bin whose centre is at this squared distance.
-    fn bound(&self, centre: f32, bin: &crate::cell::learned::Bounds) -> f32 {
+    fn bound(&self, centre: f32, bin: &Bounds) -> f32 {
         let within = (centre.sqrt() - bin.radius - self.shift).max(0.0);
         let high = (bin.high * bin.high + self.noise).sqrt();
         let low = (bin.low * bin.low - self.noise).max(0.0).sqrt();
@@ -388,7 +388,7 @@ mod tests {
             };
             let index = Index::builder().config(config).build(rows).unwrap();
             let view = index.snapshot();
-            let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+            let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
             let (mut codes, mut candidates) = (0, 0);
             for case in 0..60 {
                 let mut query = rows.row(case * 23).to_vec();
@@ -416,7 +416,7 @@ mod tests {
     /// Brute force and bounds give the same hits; returns the share of the points whose codes were scanned.
     fn agree(index: &Index, queries: &[Vec<f32>], what: &str) -> f64 {
         let view = index.snapshot();
-        let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+        let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
         let mut codes = 0;
         for (case, query) in queries.iter().enumerate() {
             for k in [1, 7] {

@@ -1,11 +1,10 @@
 //! What a search does: its parameters with all defaults filled in.
 
+use crate::plan::Plan;
 use std::sync::Arc;
 
+use crate::segment::{Allowed, Index, Snapshot, translate};
 use garlic_core::{Result, Search};
-
-use super::filter::{Allowed, translate};
-use crate::index::{Index, Snapshot};
 
 /// The parameters of a search with all defaults filled in, checked.
 pub(crate) fn plan(search: &Search, index: &Index) -> Result<Planned> {
@@ -24,10 +23,10 @@ pub(crate) fn plan(search: &Search, index: &Index) -> Result<Planned> {
     }
     // What is asked for by name is done in full, without stopping early.
     if let Some(bins) = search.wanted_bins() {
-        (plan.bins, plan.slack) = (bins, f32::INFINITY);
+        (plan.bins, plan.bin_prune_ratio) = (bins, f32::INFINITY);
     }
     if let Some(rerank) = search.wanted_rerank() {
-        (plan.rerank, plan.trust) = (rerank, f32::INFINITY);
+        (plan.rerank, plan.rerank_prune_ratio) = (rerank, f32::INFINITY);
     }
     // What was asked for by name is what is done.
     let by_name = [
@@ -70,62 +69,5 @@ fn plan_filtered(view: &Snapshot<'_>, plan: Plan, recall: f64) -> Plan {
         all: plan.all || wider.all || all <= search,
         all_if_sparse: all <= WIDENED * search,
         ..plan
-    }
-}
-
-/// Checked parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Plan {
-    /// Neighbours to look for.
-    pub(crate) k: usize,
-    /// Neighbours to report; more are looked for where the metric asks for it.
-    pub(crate) wanted: usize,
-    pub(crate) probes: usize,
-    /// Share of the visited cells' bins.
-    pub(crate) bins: f64,
-    /// Most exact distances.
-    pub(crate) rerank: usize,
-    /// Bins estimated farther than this many times the worst candidate so far are left out.
-    pub(crate) slack: f32,
-    /// Candidates estimated farther than this many times the k-th distance so far are left out.
-    pub(crate) trust: f32,
-    /// Cells may be found by way of groups: that is what the rest was measured with.
-    pub(crate) grouped: bool,
-    pub(crate) exact: bool,
-    /// All cells are visited where few points of the nearest are allowed.
-    pub(crate) widens: bool,
-    /// Distances to all points that count are computed: that is cheaper than a search, or nothing less meets the target.
-    pub(crate) all: bool,
-    /// They are cheaper than visiting all cells.
-    pub(crate) all_if_sparse: bool,
-    pub(crate) threads: usize,
-}
-
-impl Plan {
-    /// Distances to all points.
-    pub(crate) fn reading_everything(k: usize) -> Self {
-        Self {
-            all: true,
-            ..Self::everything(k)
-        }
-    }
-
-    /// Every cell, every bin, every point.
-    pub(crate) fn everything(k: usize) -> Self {
-        Self {
-            k,
-            wanted: k,
-            probes: usize::MAX,
-            bins: 1.0,
-            rerank: usize::MAX,
-            slack: f32::INFINITY,
-            trust: f32::INFINITY,
-            grouped: false,
-            exact: false,
-            widens: false,
-            all: false,
-            all_if_sparse: false,
-            threads: 1,
-        }
     }
 }

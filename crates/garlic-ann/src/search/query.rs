@@ -1,19 +1,12 @@
 //! A query's way through the default preset: `route` (rotate, choose cells, project), `bins` (order them, scan their
 //! codes), `rerank` (exact distances). `batch` shares the first of these among queries, `exact` proves its answers.
 
-mod batch;
-mod bins;
-mod exact;
-mod rerank;
-mod route;
-
-pub(crate) use rerank::Reranked;
-
 use garlic_simd::Estimate;
 
-use super::params::Plan;
-use crate::index::Snapshot;
-use bins::Probe;
+use super::rerank::Reranked;
+use crate::plan::Plan;
+use crate::quantize::Probe;
+use crate::segment::Snapshot;
 use garlic_core::vectors::Prepared;
 use garlic_core::{SearchStats, TopK};
 
@@ -22,42 +15,42 @@ pub(super) const AHEAD: usize = 8;
 
 /// Buffers of one query at a time.
 #[derive(Default)]
-pub(crate) struct TemperedScratch {
-    centred: Vec<f32>,
-    query: Vec<f32>,
+pub(crate) struct QueryScratch {
+    pub(super) centred: Vec<f32>,
+    pub(super) query: Vec<f32>,
     /// Squared distance of the query from the mean of the space.
     pub(super) whole: f32,
-    distances: Vec<f32>,
+    pub(super) distances: Vec<f32>,
     pub(crate) cells: Vec<Estimate>,
     /// How many means were looked at to find them.
     pub(super) scored: usize,
     pub(super) y: Vec<f32>,
     /// Coordinates in the frames of all probed cells, where they are known already.
-    projected: Vec<f32>,
-    bin_weights: Vec<i8>,
+    pub(super) projected: Vec<f32>,
+    pub(super) bin_weights: Vec<i8>,
     /// Weights of all probed cells, `width` each.
-    weights: Vec<i8>,
-    probes: Vec<Probe>,
+    pub(super) weights: Vec<i8>,
+    pub(super) probes: Vec<Probe>,
     /// Number of the probe of a cell; only those of this query are looked at.
-    probe_of: Vec<u32>,
+    pub(super) probe_of: Vec<u32>,
     pub(crate) bins: Vec<Estimate>,
     /// Bins of the first cells that were not among the first to be scanned.
-    later: Vec<Estimate>,
+    pub(super) later: Vec<Estimate>,
     pub(crate) found: Vec<Estimate>,
-    spare: Vec<Estimate>,
+    pub(super) spare: Vec<Estimate>,
     /// The query as bytes, where it is made of them and vectors are stored so.
     pub(super) bytes: Vec<u8>,
-    sums: Vec<i32>,
+    pub(super) sums: Vec<i32>,
 }
 
 /// The estimate up to which bins count when that of the worst candidate is `limit`. Where neighbours are closer together
 /// than codes can tell, estimates may be below zero.
-pub(crate) fn reach(limit: f32, slack: f32) -> f32 {
-    limit.max(limit * slack)
+pub(crate) fn reach(limit: f32, bin_prune_ratio: f32) -> f32 {
+    limit.max(limit * bin_prune_ratio)
 }
 
 /// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
-fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
+pub(super) fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
     garlic_simd::keep_smallest(list, keep).estimate
 }
 
@@ -67,7 +60,7 @@ impl Snapshot<'_> {
         &self,
         query: &[f32],
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
     ) -> SearchStats {
         self.search_watched(query, plan, scratch, best, |_| ())
@@ -78,7 +71,7 @@ impl Snapshot<'_> {
         &self,
         query: &[f32],
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
         watch: impl FnMut(Reranked),
     ) -> SearchStats {
@@ -86,7 +79,7 @@ impl Snapshot<'_> {
         let outside = self.rotate_roughly(query, scratch);
         // With bins that are left out by their estimates the choice of cells matters little, and the plain
         // distance is cheaper; a fixed number of cells should be the best ones.
-        let projected = if plan.slack.is_finite() {
+        let projected = if plan.bin_prune_ratio.is_finite() {
             self.cells_for(plan.probes, plan.grouped, scratch);
             if plan.widens && self.is_sparse(scratch) {
                 if plan.all_if_sparse {
@@ -113,7 +106,7 @@ impl Snapshot<'_> {
 
     /// Counts the multiply-adds of a query that looked at `scored` means and probed `probed` cells.
     pub(in crate::search) fn count(&self, probed: usize, scored: usize, work: &mut SearchStats) {
-        let (rank, wide) = (self.segment.model.rank(), self.segment.model.dim());
+        let (rank, wide) = (self.segment.cells.rank(), self.segment.cells.dim());
         let dim = self.index.transform.dim();
         work.rotation_madds = (dim * (wide + 1) + wide) as u64;
         work.routing_madds = (scored * wide) as u64;

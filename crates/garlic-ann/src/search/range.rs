@@ -1,15 +1,13 @@
 //! All points within a radius.
 
+use super::query::{AHEAD, QueryScratch};
+use super::searcher::Scratch;
+use crate::plan::Plan;
+use crate::segment::{Allowed, Index, Snapshot, translate};
 use garlic_core::{Answer, Metric, RangeSearch, Result, SearchStats, TopK};
 use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 use rayon::prelude::*;
-
-use super::filter::{Allowed, translate};
-use super::params::Plan;
-use super::searcher::Scratch;
-use super::tempered::{AHEAD, TemperedScratch};
-use crate::index::{Index, Snapshot};
 
 /// Neighbours whose setting tells how far estimates can be trusted.
 const LIKE_K: usize = 10;
@@ -124,7 +122,7 @@ impl Snapshot<'_> {
         work: &mut SearchStats,
     ) -> Vec<Found> {
         let Scratch {
-            tempered: scratch,
+            buffers: scratch,
             best,
             ..
         } = scratch;
@@ -148,7 +146,7 @@ impl Snapshot<'_> {
                     )
             }
         };
-        let TemperedScratch {
+        let QueryScratch {
             found: list, bytes, ..
         } = scratch;
         if !listed {
@@ -183,7 +181,7 @@ impl Snapshot<'_> {
         query: &[f32],
         squared: f32,
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         best: &mut TopK,
     ) -> SearchStats {
         let mut work = self.search(query, plan, scratch, best);
@@ -197,7 +195,7 @@ impl Snapshot<'_> {
         let cells = scratch.cells.len();
         self.start(scratch);
         for number in 0..cells {
-            self.score_bins(number, outside, limit * plan.slack, scratch);
+            self.score_bins(number, outside, limit * plan.bin_prune_ratio, scratch);
         }
         let mut more = SearchStats::default();
         self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);

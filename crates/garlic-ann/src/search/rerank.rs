@@ -1,9 +1,11 @@
 //! Exact distances of the best candidates.
 
+use garlic_core::{SearchStats, TopK};
 use garlic_simd::Estimate;
 
-use super::{AHEAD, Plan, SearchStats, TopK};
-use crate::index::Snapshot;
+use super::query::AHEAD;
+use crate::plan::Plan;
+use crate::segment::Snapshot;
 use garlic_core::vectors::Prepared;
 
 /// A candidate whose exact distance has been computed.
@@ -21,7 +23,7 @@ impl Snapshot<'_> {
     /// Reads the points that came from where no cell was fitted, which estimates say nothing about.
     pub(super) fn read_strangers(&self, query: &[f32], best: &mut TopK, work: &mut SearchStats) {
         let index = self.index;
-        for (id, vector) in index.strangers.iter(index.transform.dim()) {
+        for (id, vector) in index.uncovered.iter(index.transform.dim()) {
             let squared = garlic_simd::l2_squared(query, vector);
             if squared <= best.worst()
                 && let Some(position) = index.position_of(id)
@@ -30,7 +32,7 @@ impl Snapshot<'_> {
                 best.offer_again(squared, id, position);
             }
         }
-        work.candidates += index.strangers.len() as u64;
+        work.candidates += index.uncovered.len() as u64;
     }
 
     /// Exact distances of the candidates in `found`; `watch` sees each of them.
@@ -48,7 +50,7 @@ impl Snapshot<'_> {
             self.prefetch(f.at);
         }
         for (i, f) in found.iter().enumerate() {
-            if f.estimate > plan.trust * best.worst() {
+            if f.estimate > plan.rerank_prune_ratio * best.worst() {
                 break;
             }
             if let Some(next) = found.get(i + AHEAD) {

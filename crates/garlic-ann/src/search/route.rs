@@ -2,8 +2,8 @@
 
 use garlic_simd::Estimate;
 
-use super::{TemperedScratch, shrink};
-use crate::index::Snapshot;
+use super::query::{QueryScratch, shrink};
+use crate::segment::Snapshot;
 use crate::transform::beyond;
 use garlic_core::vectors::Prepared;
 
@@ -27,7 +27,7 @@ impl Snapshot<'_> {
         &self,
         query: &[f32],
         count: usize,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
     ) -> Vec<u32> {
         self.rotate(query, scratch);
         self.best_cells(count, scratch);
@@ -35,14 +35,14 @@ impl Snapshot<'_> {
     }
 
     /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
-    pub(in crate::search) fn rotate(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
+    pub(in crate::search) fn rotate(&self, query: &[f32], scratch: &mut QueryScratch) -> f32 {
         let mean = &self.index.transform.mean;
         scratch.projected.clear();
         scratch.centred.clear();
         scratch
             .centred
             .extend(query.iter().zip(mean).map(|(x, m)| x - m));
-        scratch.query.resize(self.segment.model.dim(), 0.0);
+        scratch.query.resize(self.segment.cells.dim(), 0.0);
         garlic_simd::dots(&self.segment.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         scratch.whole = whole;
@@ -50,15 +50,17 @@ impl Snapshot<'_> {
     }
 
     /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
-    pub(crate) fn rotate_roughly(&self, query: &[f32], scratch: &mut TemperedScratch) -> f32 {
-        let TemperedScratch { bytes, sums, .. } = scratch;
+    pub(crate) fn rotate_roughly(&self, query: &[f32], scratch: &mut QueryScratch) -> f32 {
+        let QueryScratch { bytes, sums, .. } = scratch;
         let space = &self.index.transform;
         let is_bytes = matches!(
             self.index.segment.vectors.prepare(query, bytes),
             Prepared::Bytes(_)
         );
         let coarse = match is_bytes {
-            true => self.segment.coarse(&space.mean, self.index.ledger.radius),
+            true => self
+                .segment
+                .coarse(&space.mean, self.index.build_stats.radius),
             false => None,
         };
         let Some(coarse) = coarse else {
@@ -68,14 +70,14 @@ impl Snapshot<'_> {
             return self.rotate(query, scratch);
         };
         scratch.projected.clear();
-        scratch.query.resize(self.segment.model.dim(), 0.0);
+        scratch.query.resize(self.segment.cells.dim(), 0.0);
         coarse.rotate(bytes, query.len(), sums, &mut scratch.query);
         beyond(garlic_simd::l2_squared(query, &space.mean), &scratch.query)
     }
 
     /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
     /// points that count.
-    pub(crate) fn nearest_cells(&self, count: usize, scratch: &mut TemperedScratch) {
+    pub(crate) fn nearest_cells(&self, count: usize, scratch: &mut QueryScratch) {
         let cells = self.cells();
         scratch.scored = cells;
         scratch.distances.resize(cells, 0.0);
@@ -97,7 +99,7 @@ impl Snapshot<'_> {
     }
 
     /// The same, by way of groups of cells if `grouped`.
-    pub(super) fn cells_for(&self, count: usize, grouped: bool, scratch: &mut TemperedScratch) {
+    pub(super) fn cells_for(&self, count: usize, grouped: bool, scratch: &mut QueryScratch) {
         if !grouped || !self.near_groups(count, scratch) {
             self.nearest_cells(count, scratch);
         }
@@ -105,7 +107,7 @@ impl Snapshot<'_> {
 
     /// The same by way of groups of cells, where there are any and every point counts; tells whether that was so. Cells of
     /// groups that are farther away may be missed.
-    fn near_groups(&self, count: usize, scratch: &mut TemperedScratch) -> bool {
+    fn near_groups(&self, count: usize, scratch: &mut QueryScratch) -> bool {
         if !self.admits_all() {
             return false;
         }
@@ -116,7 +118,7 @@ impl Snapshot<'_> {
         else {
             return false;
         };
-        let TemperedScratch {
+        let QueryScratch {
             query,
             distances,
             cells,
@@ -152,19 +154,15 @@ impl Snapshot<'_> {
     /// in their frames; returns how many cells were projected into for that.
     ///
     /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
-    pub(in crate::search) fn best_cells(
-        &self,
-        count: usize,
-        scratch: &mut TemperedScratch,
-    ) -> usize {
+    pub(in crate::search) fn best_cells(&self, count: usize, scratch: &mut QueryScratch) -> usize {
         let shortlist = 2 * count.min(self.cells()) + 8;
         self.nearest_cells(shortlist, scratch);
         let shortlist = scratch.cells.len();
-        if count >= shortlist || self.segment.model.anisotropy == 0.0 {
+        if count >= shortlist || self.segment.cells.anisotropy == 0.0 {
             scratch.cells.truncate(count);
             return scratch.cells.len();
         }
-        let rank = self.segment.model.rank();
+        let rank = self.segment.cells.rank();
         let mut scored = Vec::with_capacity(shortlist);
         let mut coordinates = Vec::with_capacity(shortlist * rank);
         for number in 0..shortlist {
@@ -196,9 +194,9 @@ impl Snapshot<'_> {
         &self,
         number: usize,
         outside: f32,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
     ) -> f32 {
-        let rank = self.segment.model.rank();
+        let rank = self.segment.cells.rank();
         let cell = scratch.cells[number];
         let at = cell.at as usize;
         scratch.y.resize(rank, 0.0);
@@ -221,7 +219,7 @@ impl Snapshot<'_> {
 
     /// Whether fewer points are allowed around the query, as far as the cells in `scratch` reach, than elsewhere: the
     /// neighbours of a query outside of what is allowed lie in any of the cells beyond.
-    pub(super) fn is_sparse(&self, scratch: &TemperedScratch) -> bool {
+    pub(super) fn is_sparse(&self, scratch: &QueryScratch) -> bool {
         let reach = scratch.cells.last().map_or(0.0, |cell| cell.estimate);
         let near = scratch
             .distances

@@ -1,35 +1,18 @@
 //! Bins in the order of their estimated distances, and the codes of their points.
 
+use super::query::{AHEAD, QueryScratch, reach, shrink};
+use crate::plan::Plan;
+use crate::quantize::probe;
+use crate::quantize::{BIN_BITS, zero_code};
+use crate::segment::{BinView, Snapshot};
+use garlic_core::SearchStats;
 use garlic_simd::{CodeQuery, Estimate};
-
-use super::{AHEAD, Plan, SearchStats, TemperedScratch, reach, shrink};
-use crate::cell::learned::{BIN_BITS, zero_code};
-use crate::index::{BinView, Snapshot};
 
 /// Steps of the rough order of bins and candidates, the multiple of their mean size that is much, and how many of the first
 /// bins are in exact order.
 const STEPS: usize = 64;
 const CROWDED: usize = 4;
 const EXACT_BINS: usize = 32;
-
-/// What turns a sum of products of codes into an estimate.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Probe {
-    pub(super) scale: f32,
-    pub(super) offset: f32,
-}
-
-/// The weights of a query at `y` in a frame, and what they are worth. `base` is its squared distance from the
-/// frame's origin.
-pub(super) fn probe(y: &[f32], steps: &[f32], zero: i32, base: f32, weights: &mut [i8]) -> Probe {
-    let (unit, sum) = garlic_simd::code_weights(y, steps, &mut weights[..y.len()]);
-    weights[y.len()..].fill(0);
-    let scale = -2.0 * unit;
-    Probe {
-        scale,
-        offset: base - scale * (zero * sum) as f32,
-    }
-}
 
 /// Orders `list` from near to far: the first `exact` of them exactly, and all others by the step of the range that an
 /// estimate falls into.
@@ -79,18 +62,18 @@ impl Snapshot<'_> {
         number: usize,
         outside: f32,
         limit: f32,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
     ) {
-        let learned = &self.segment.learned;
-        let (rank, width) = (self.segment.model.rank(), learned.width);
+        let encoded = &self.segment.encoded;
+        let (rank, width) = (self.segment.cells.rank(), encoded.width);
         let base = self.project(number, outside, scratch);
         let at = scratch.cells[number].at as usize;
         scratch.probe_of[at] = number as u32;
         let weights = &mut scratch.weights[number * width..][..width];
         let steps = &self.steps(at)[..rank];
-        let points = probe(&scratch.y, steps, zero_code(learned.bits), base, weights);
+        let points = probe(&scratch.y, steps, zero_code(encoded.bits), base, weights);
         scratch.probes.push(points);
-        let (bins, weights) = if learned.bits == BIN_BITS {
+        let (bins, weights) = if encoded.bits == BIN_BITS {
             (points, &*weights)
         } else {
             let steps = &self.bin_steps(at)[..rank];
@@ -108,23 +91,23 @@ impl Snapshot<'_> {
                 let (codes, found) = (&*run.bin_blocks, &mut scratch.bins);
                 garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, found);
             }
-            None => learned.scan_bins(at, &query, limit, &mut scratch.bins),
+            None => encoded.scan_bins(at, &query, limit, &mut scratch.bins),
         }
     }
 
-    /// Scans the codes of `bins` in their order, as long as they are within `slack` of the limit; returns the
+    /// Scans the codes of `bins` in their order, as long as they are within `bin_prune_ratio` of the limit; returns the
     /// new limit, the worst of the `keep` best candidates so far.
     pub(in crate::search) fn scan(
         &self,
         keep: usize,
-        slack: f32,
+        bin_prune_ratio: f32,
         mut limit: f32,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         work: &mut SearchStats,
     ) -> f32 {
-        let learned = &self.segment.learned;
-        let (width, all) = (learned.width, self.admits_all());
-        let TemperedScratch {
+        let encoded = &self.segment.encoded;
+        let (width, all) = (encoded.width, self.admits_all());
+        let QueryScratch {
             bins,
             found,
             probes,
@@ -150,7 +133,7 @@ impl Snapshot<'_> {
         };
         let mut ahead: [(BinView<'_>, Option<BinView<'_>>); AHEAD] = std::array::from_fn(look_up);
         for (i, bin) in bins.iter().enumerate() {
-            if bin.estimate > reach(limit, slack) {
+            if bin.estimate > reach(limit, bin_prune_ratio) {
                 break;
             }
             let (bin, joined) = std::mem::replace(&mut ahead[i % AHEAD], look_up(i + AHEAD));
@@ -161,11 +144,11 @@ impl Snapshot<'_> {
                 offset: probes[number].offset,
             };
             let before = found.len();
-            bin.scan(learned.bits, &query, limit, found);
+            bin.scan(encoded.bits, &query, limit, found);
             work.codes += bin.len as u64;
             if !all {
                 if let Some(joined) = joined {
-                    joined.scan(learned.bits, &query, limit, found);
+                    joined.scan(encoded.bits, &query, limit, found);
                     work.codes += joined.len as u64;
                 }
                 if !self.admits_all_of(bin.cell) {
@@ -180,20 +163,20 @@ impl Snapshot<'_> {
     }
 
     /// Appends the points of a bin of a probed cell that are estimated below `limit`.
-    pub(crate) fn scan_bin(&self, bin: &BinView<'_>, limit: f32, scratch: &mut TemperedScratch) {
-        let learned = &self.segment.learned;
+    pub(crate) fn scan_bin(&self, bin: &BinView<'_>, limit: f32, scratch: &mut QueryScratch) {
+        let encoded = &self.segment.encoded;
         let number = scratch.probe_of[bin.cell as usize] as usize;
         let query = CodeQuery {
-            weights: &scratch.weights[number * learned.width..][..learned.width],
+            weights: &scratch.weights[number * encoded.width..][..encoded.width],
             scale: scratch.probes[number].scale,
             offset: scratch.probes[number].offset,
         };
-        bin.scan(learned.bits, &query, limit, &mut scratch.found);
+        bin.scan(encoded.bits, &query, limit, &mut scratch.found);
     }
 
     /// Makes room for the cells in `scratch`.
-    pub(crate) fn start(&self, scratch: &mut TemperedScratch) {
-        let width = self.segment.learned.width;
+    pub(crate) fn start(&self, scratch: &mut QueryScratch) {
+        let width = self.segment.encoded.width;
         scratch.probe_of.resize(self.cells(), 0);
         scratch.probes.clear();
         scratch.weights.resize(scratch.cells.len() * width, 0);
@@ -210,7 +193,7 @@ impl Snapshot<'_> {
         &self,
         outside: f32,
         plan: &Plan,
-        scratch: &mut TemperedScratch,
+        scratch: &mut QueryScratch,
         work: &mut SearchStats,
     ) {
         let cells = scratch.cells.len();
@@ -224,7 +207,7 @@ impl Snapshot<'_> {
         self.start(scratch);
         let first = cells.div_ceil(4);
         let mut limit = f32::INFINITY;
-        if plan.slack.is_finite() {
+        if plan.bin_prune_ratio.is_finite() {
             for number in 0..first {
                 self.score_bins(number, outside, f32::INFINITY, scratch);
             }
@@ -241,11 +224,11 @@ impl Snapshot<'_> {
             }
             let scanned = scratch.bins.len();
             arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
-            limit = self.scan(keep, plan.slack, limit, scratch, work);
+            limit = self.scan(keep, plan.bin_prune_ratio, limit, scratch, work);
             if scratch.found.len() > keep {
                 limit = shrink(&mut scratch.found, keep);
             }
-            let reach = reach(limit, plan.slack);
+            let reach = reach(limit, plan.bin_prune_ratio);
             scratch.bins.clear();
             scratch.bins.extend(
                 later
@@ -275,7 +258,7 @@ impl Snapshot<'_> {
             }
         }
         arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
-        self.scan(keep, plan.slack, limit, scratch, work);
+        self.scan(keep, plan.bin_prune_ratio, limit, scratch, work);
         if scratch.found.len() > keep {
             shrink(&mut scratch.found, keep);
         }

@@ -1,15 +1,14 @@
 //! Running queries: one at a time with buffers that are kept, or many in parallel.
 
+use super::plan::{Planned, plan};
+use super::query::QueryScratch;
+use crate::segment::{Index, Snapshot};
 use garlic_core::metric::{Asked, Embedding, Points};
 use garlic_core::validate::check_query;
 use garlic_core::vectors::StoredType;
 use garlic_core::{Answer, Metric, Result, Search, TopK};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
-
-use super::params::{Planned, plan};
-use super::tempered::TemperedScratch;
-use crate::index::{Index, Snapshot};
 
 /// Queries of a batch that share the work of rotating and projecting.
 const GROUP: usize = 64;
@@ -20,7 +19,7 @@ pub(crate) struct Scratch {
     /// The query in the metric's embedding.
     pub(super) embedded: Vec<f32>,
     pub(super) best: TopK,
-    pub(super) tempered: TemperedScratch,
+    pub(super) buffers: QueryScratch,
 }
 
 /// Searches one index with buffers of its own: the fastest way to run many single queries on one thread.
@@ -155,10 +154,10 @@ impl Index {
     ) -> Result<()> {
         let Planned { plan, allowed } = planned;
         // With a filter every query may visit another number of cells.
-        if !plan.exact && !plan.all && allowed.is_none() && plan.slack.is_finite() {
-            let Scratch { tempered, best, .. } = scratch;
+        if !plan.exact && !plan.all && allowed.is_none() && plan.bin_prune_ratio.is_finite() {
+            let Scratch { buffers, best, .. } = scratch;
             self.snapshot()
-                .search_many(queries, plan, tempered, best, answers);
+                .search_many(queries, plan, buffers, best, answers);
             return Ok(());
         }
         for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
@@ -183,7 +182,7 @@ impl Index {
         let query = self.embedding.query(query, &mut buffer);
         let cells = self
             .snapshot()
-            .route(query, count, &mut searcher.scratch.tempered);
+            .route(query, count, &mut searcher.scratch.buffers);
         Ok(cells)
     }
 
@@ -202,14 +201,14 @@ impl Index {
         let Planned { plan, allowed } = planned;
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
-        let Scratch { tempered, best, .. } = &mut *scratch;
+        let Scratch { buffers, best, .. } = &mut *scratch;
         let view = self.snapshot().with(allowed.as_deref());
         let stats = if plan.exact {
-            view.search_exactly(inside, plan.k, tempered, best)
+            view.search_exactly(inside, plan.k, buffers, best)
         } else if plan.all {
             view.brute_force(inside, plan.k, best)
         } else {
-            view.search(inside, plan, tempered, best)
+            view.search(inside, plan, buffers, best)
         };
         let asked = Asked {
             query,

@@ -7,15 +7,17 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::Segment;
+use super::delta::DeltaStamp;
+use super::index::Index;
+use super::snapshot::Snapshot;
 use garlic_core::vectors::{StoredRows, StoredVectors};
 use garlic_core::{Filter, IdSet, Result, Stamp};
-
-use crate::index::{Index, OverlayStamp, Segment, Snapshot};
 
 /// One state of one index: weak references keep the addresses from being used again.
 struct State {
     segment: Weak<Segment>,
-    changes: OverlayStamp,
+    changes: DeltaStamp,
 }
 
 impl Stamp for State {
@@ -30,7 +32,7 @@ impl Stamp for State {
 pub(crate) fn translate(filter: &Filter, index: &Index) -> Result<Arc<Allowed>> {
     let state = State {
         segment: Arc::downgrade(&index.segment),
-        changes: index.overlay.stamp(),
+        changes: index.delta.stamp(),
     };
     filter.translated(state, |ids| Allowed::new(ids, index))
 }
@@ -109,10 +111,10 @@ impl Allowed {
 
     fn count_in(&self, view: &Snapshot<'_>, cell: usize) -> u32 {
         let bins = view.base_bins(cell);
-        let learned = &view.segment.learned;
+        let encoded = &view.segment.encoded;
         let base = match bins.is_empty() {
             true => 0..0,
-            false => learned.positions(bins.start).start..learned.positions(bins.end - 1).end,
+            false => encoded.positions(bins.start).start..encoded.positions(bins.end - 1).end,
         };
         let others = view.positions_behind(cell);
         let ranges = std::iter::once(base).chain(others);

@@ -1,33 +1,13 @@
 //! The index: built once, searched by many.
 
-mod build;
-mod calibration;
-mod exhaustive;
-mod groups;
-mod grow;
-mod memory;
-pub(crate) mod overlay;
-mod segment;
-mod strangers;
-mod tune;
-
-pub use build::Builder;
-pub use calibration::{Calibration, Setting};
-pub use exhaustive::{Cause, EXHAUSTIVE_POINTS, Exhaustive};
-pub(crate) use grow::Due;
-pub(crate) use overlay::{BinView, Lookup, Overlay, OverlayStamp, Snapshot};
-pub use overlay::{Drift, Ledger};
-pub(crate) use segment::Segment;
-pub(crate) use strangers::Strangers;
-pub(crate) use tune::CACHED;
-
+use super::{BuildStats, Delta, Segment, Snapshot, UncoveredPoints};
+use crate::config::Config;
+use crate::plan::Calibration;
 use std::sync::Arc;
 
 use garlic_core::metric::Embedding;
 use garlic_core::pool::{ObjectPool, Workers};
 use garlic_core::{Error, Metric, Result, Transform};
-
-use crate::config::Config;
 
 /// A nearest-neighbour index; it contains the vectors.
 ///
@@ -40,39 +20,18 @@ pub struct Index {
     /// Cells, bins, codes and vectors as they were last encoded; never changed.
     pub(crate) segment: Arc<Segment>,
     /// What has changed since.
-    pub(crate) overlay: Overlay,
+    pub(crate) delta: Delta,
     /// What recall targets take.
     pub(crate) calibration: Arc<Calibration>,
-    pub(crate) ledger: Ledger,
+    pub(crate) build_stats: BuildStats,
     /// Points that came from where no cell was fitted; every search reads them.
-    pub(crate) strangers: Strangers,
+    pub(crate) uncovered: UncoveredPoints,
     /// Buffers that searches borrow.
     pub(crate) scratch: ObjectPool,
     pub(crate) workers: Workers,
 }
 
-/// Equal indexes have the same files.
-impl PartialEq for Index {
-    fn eq(&self, other: &Self) -> bool {
-        if self.overlay.changes().is_some() || other.overlay.changes().is_some() {
-            let bytes = (self.to_bytes(), other.to_bytes());
-            return matches!(bytes, (Ok(a), Ok(b)) if a == b);
-        }
-        self.config == other.config
-            && self.embedding == other.embedding
-            && self.transform == other.transform
-            && self.segment == other.segment
-            && self.calibration == other.calibration
-            && self.ledger == other.ledger
-    }
-}
-
 impl Index {
-    /// Starts building an index.
-    pub fn builder<'a>() -> Builder<'a> {
-        Builder::default()
-    }
-
     /// An index without changes.
     pub(crate) fn new(
         config: Config,
@@ -80,17 +39,17 @@ impl Index {
         transform: impl Into<Arc<Transform>>,
         segment: Segment,
         calibration: Calibration,
-        ledger: Ledger,
+        build_stats: BuildStats,
     ) -> Self {
         Self {
             config,
             embedding,
             transform: transform.into(),
             segment: Arc::new(segment),
-            overlay: Overlay::default(),
+            delta: Delta::default(),
             calibration: Arc::new(calibration),
-            ledger,
-            strangers: Strangers::default(),
+            build_stats,
+            uncovered: UncoveredPoints::default(),
             scratch: ObjectPool::default(),
             workers: Workers::default(),
         }
@@ -99,9 +58,9 @@ impl Index {
     /// Number of vectors.
     pub fn len(&self) -> usize {
         let positions = self.segment.ids.len();
-        match self.overlay.changes() {
+        match self.delta.changes() {
             Some(changes) => changes.living(),
-            None if self.spills() => positions.min(self.ledger.built as usize),
+            None if self.spills() => positions.min(self.build_stats.built as usize),
             None => positions,
         }
     }
@@ -162,7 +121,7 @@ impl Index {
 
     /// Fails for a mapped file that would answer with nothing, or whose bins have more or fewer points than it.
     pub(crate) fn check_order(&self) -> Result<()> {
-        match self.segment.learned.starts().last() {
+        match self.segment.encoded.starts().last() {
             Some(end) if end.first as usize == self.segment.ids.len() => Ok(()),
             _ => Err(Error::Damaged),
         }

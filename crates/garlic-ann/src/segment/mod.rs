@@ -1,4 +1,28 @@
-//! The immutable part of an index: cells, bins, codes, vectors and identifiers.
+//! The arrays of an index, and the snapshot of them that a search reads.
+//!
+//! In: cells, bins, codes and vectors. Out: an immutable [`Segment`], the delta of changes since (`delta`), and a
+//! [`Snapshot`] of both. [`Index`] holds them; the folders behind this one add what can be done with it.
+
+use crate::bins::EncodedBins;
+use crate::partition::{AnisotropicCells, CoarseQuantizer};
+
+mod delta;
+mod filter;
+mod index;
+mod ledger;
+mod memory;
+mod snapshot;
+mod strangers;
+
+pub(crate) use delta::{
+    AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdLookup, IdMap, Numbering,
+    PAGE, RewrittenCell, Shape, Uncoded,
+};
+pub(crate) use filter::{Allowed, Gathered, translate};
+pub use index::Index;
+pub use ledger::BuildStats;
+pub(crate) use snapshot::{BinView, Snapshot};
+pub(crate) use strangers::UncoveredPoints;
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,18 +31,13 @@ use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
 use garlic_simd::CodeBits;
 
-use super::groups::Groups;
-use super::overlay::Lookup;
-use crate::cell::learned::Learned;
-use crate::model::Tempered;
-
 /// Cells with their bins, codes, vectors and identifiers, as they were encoded.
 ///
 /// Cheap to clone: all large arrays are shared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Segment {
-    pub(crate) model: Tempered,
-    pub(crate) learned: Learned,
+    pub(crate) cells: AnisotropicCells,
+    pub(crate) encoded: EncodedBins,
     /// Original vectors in cell order: a row's place here is its *position*.
     pub(crate) vectors: StoredVectors,
     /// Identifier of each position.
@@ -35,9 +54,9 @@ struct Derived {
     bin_cell: OnceLock<Buffer<u32>>,
     /// Centres of all bins, `rank` values each.
     centres: OnceLock<Buffer<f32>>,
-    coarse: OnceLock<Option<Coarse>>,
-    groups: OnceLock<Option<Groups>>,
-    lookup: OnceLock<Lookup>,
+    coarse: OnceLock<Option<Int8Rotation>>,
+    groups: OnceLock<Option<CoarseQuantizer>>,
+    lookup: OnceLock<IdLookup>,
 }
 
 /// Share of the mean squared distance of a point from its cell by which the rough rotation may be wrong about a query's.
@@ -47,7 +66,7 @@ const ROUGH: f64 = 0.01;
 /// a time. It moves a query a little, and all that is estimated with it; where that is not little beside the size of
 /// the cells, there is none. Exact distances, bounds and what points are built from have nothing to do with it.
 #[derive(Debug)]
-pub(crate) struct Coarse {
+pub(crate) struct Int8Rotation {
     rows: Buffer<i8>,
     /// What a unit of each row is worth.
     steps: Vec<f32>,
@@ -55,7 +74,7 @@ pub(crate) struct Coarse {
     origin: Vec<f32>,
 }
 
-impl Coarse {
+impl Int8Rotation {
     fn new(rotation: &[f32], mean: &[f32]) -> Self {
         let rows = || rotation.chunks_exact(mean.len().max(1));
         let step = |row: &[f32]| row.iter().fold(0.0f32, |most, v| most.max(v.abs())) / 127.0;
@@ -109,15 +128,15 @@ impl PartialEq for Derived {
 impl Segment {
     pub(crate) fn new(
         transform: &Transform,
-        model: Tempered,
-        learned: Learned,
+        cells: AnisotropicCells,
+        encoded: EncodedBins,
         vectors: StoredVectors,
         ids: Buffer<u64>,
     ) -> Self {
         let rotation = transform.rotation.as_ref();
         Self {
-            model,
-            learned,
+            cells,
+            encoded,
             vectors,
             ids,
             rotation: rotation
@@ -128,14 +147,14 @@ impl Segment {
     }
 
     /// Positions of the identifiers.
-    pub(crate) fn lookup(&self) -> &Lookup {
-        let make = || Lookup::new(&self.ids);
+    pub(crate) fn lookup(&self) -> &IdLookup {
+        let make = || IdLookup::new(&self.ids);
         self.derived.lookup.get_or_init(make)
     }
 
     /// Bytes of [`Segment::lookup`], if it has been made.
     pub(crate) fn lookup_bytes(&self) -> u64 {
-        self.derived.lookup.get().map_or(0, Lookup::bytes)
+        self.derived.lookup.get().map_or(0, IdLookup::bytes)
     }
 
     /// Cell of every bin.
@@ -143,9 +162,9 @@ impl Segment {
     pub(crate) fn bin_cell(&self) -> &[u32] {
         self.derived.bin_cell.get_or_init(|| {
             let mut cells = vec![0; self.bins()];
-            for cell in 0..self.model.len() {
+            for cell in 0..self.cells.len() {
                 // Cells that are not in order have no bins, so this is one pass.
-                cells[self.learned.bins_of(cell)].fill(cell as u32);
+                cells[self.encoded.bins_of(cell)].fill(cell as u32);
             }
             cells.into()
         })
@@ -155,10 +174,10 @@ impl Segment {
     #[inline]
     pub(crate) fn centres(&self) -> &[f32] {
         self.derived.centres.get_or_init(|| {
-            let rank = self.model.rank();
+            let rank = self.cells.rank();
             let mut centres = Vec::new();
-            for cell in 0..self.model.len() {
-                self.learned.decode_centres(cell, rank, &mut centres);
+            for cell in 0..self.cells.len() {
+                self.encoded.decode_centres(cell, rank, &mut centres);
             }
             centres.into()
         })
@@ -167,12 +186,12 @@ impl Segment {
     /// The rotation for queries of bytes; none where it would be too rough. `mean` is that of the space, `radius` the mean
     /// squared distance of points from the means of their cells.
     #[inline]
-    pub(crate) fn coarse(&self, mean: &[f32], radius: f64) -> Option<&Coarse> {
+    pub(crate) fn coarse(&self, mean: &[f32], radius: f64) -> Option<&Int8Rotation> {
         let made = || {
             if mean.is_empty() || mean.len() > garlic_simd::MAX_U8_LENGTH {
                 return None;
             }
-            let coarse = Coarse::new(&self.rotation, mean);
+            let coarse = Int8Rotation::new(&self.rotation, mean);
             // Each row is wrong by the step of its codes over the root of 12, times the length of the vector; what that
             // makes of the squared length is twice the vector's length as much.
             let noise = 2.0 * coarse.mean_step() / 12f64.sqrt() * (self.spread() + radius);
@@ -183,15 +202,15 @@ impl Segment {
 
     /// The cells in groups; none where there are too few of them.
     #[inline]
-    pub(crate) fn groups(&self) -> Option<&Groups> {
-        let made = || Groups::new(&self.model.means, self.model.dim());
+    pub(crate) fn groups(&self) -> Option<&CoarseQuantizer> {
+        let made = || CoarseQuantizer::new(&self.cells.means, self.cells.dim());
         self.derived.groups.get_or_init(made).as_ref()
     }
 
     /// Mean squared distance of the cells of points from the mean of the space.
     fn spread(&self) -> f64 {
-        let cells = (0..self.model.len()).map(|cell| {
-            let mean = &self.model.means[cell * self.model.dim()..][..self.model.dim()];
+        let cells = (0..self.cells.len()).map(|cell| {
+            let mean = &self.cells.means[cell * self.cells.dim()..][..self.cells.dim()];
             let count = self.cell_len(cell) as f64;
             (count, count * f64::from(garlic_simd::dot(mean, mean)))
         });
@@ -208,19 +227,19 @@ impl Segment {
         let coarse = self.derived.coarse.get().and_then(Option::as_ref);
         let coarse = coarse.map_or(0, |coarse| coarse.rows.len());
         let groups = self.derived.groups.get().and_then(Option::as_ref);
-        let tables = self.learned.copied_bytes();
-        (cells + centres + coarse) as u64 + groups.map_or(0, Groups::bytes) + tables
+        let tables = self.encoded.copied_bytes();
+        (cells + centres + coarse) as u64 + groups.map_or(0, CoarseQuantizer::bytes) + tables
     }
 
     /// Number of bins.
     pub(crate) fn bins(&self) -> usize {
-        self.learned.bounds.len()
+        self.encoded.bounds.len()
     }
 
     /// Number of points of a cell.
     pub(crate) fn cell_len(&self, cell: usize) -> usize {
-        let bins = self.learned.bins_of(cell);
-        let starts = self.learned.starts();
+        let bins = self.encoded.bins_of(cell);
+        let starts = self.encoded.starts();
         let first = |bin: usize| starts.get(bin).map_or(0, |bin| bin.first);
         first(bins.end).saturating_sub(first(bins.start)) as usize
     }
@@ -228,7 +247,7 @@ impl Segment {
     /// The cell of a position.
     pub(crate) fn cell_of(&self, position: usize) -> usize {
         let bin = self
-            .learned
+            .encoded
             .starts()
             .partition_point(|bin| bin.first as usize <= position);
         let cell = self.bin_cell().get(bin.saturating_sub(1));
@@ -237,7 +256,7 @@ impl Segment {
 
     /// Bits of a coordinate in a code.
     pub(crate) fn code_bits(&self) -> usize {
-        match self.learned.bits {
+        match self.encoded.bits {
             CodeBits::Eight => 8,
             CodeBits::Four => 4,
         }
@@ -265,8 +284,8 @@ mod tests {
         let rows = Rows::new(&values, dim).unwrap();
         let index = Index::builder().build(rows).unwrap();
         let (segment, mean) = (&index.segment, &index.transform.mean);
-        let coarse = segment.coarse(mean, index.ledger.radius).unwrap();
-        let wide = segment.model.dim();
+        let coarse = segment.coarse(mean, index.build_stats.radius).unwrap();
+        let wide = segment.cells.dim();
         let mut rough = vec![0.0; n * wide];
         coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
         for (row, rough) in rows.iter().zip(rough.chunks_exact(wide)) {

@@ -1,30 +1,29 @@
 //! A tempered index as a search sees it: the base, and what has changed since.
 
+use crate::partition::relief;
+use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
 use std::ops::Range;
 
 use garlic_simd::{CodeBits, CodeQuery, Estimate};
 
-use super::coded::Coded;
-use super::run::RunData;
-
-use super::{Changes, LiveCell, PAGE, Shape, first_position};
-use crate::cell::learned::Bounds;
-use crate::cell::part::Steps;
-use crate::index::{Index, Segment};
-use crate::search::{Allowed, Plan};
+use super::Segment;
+use super::delta::Coded;
+use super::delta::RewrittenData;
+use super::delta::{DeltaCell, DeltaSegment, PAGE, Shape, first_position};
+use super::filter::Allowed;
+use super::index::Index;
+use crate::bins::Bounds;
+use crate::plan::Plan;
+use crate::quantize::Steps;
 use garlic_core::vectors::{Prepared, StoredRows, StoredVectors};
-
-/// Up to this many points a recall target is met by reading all of them: there are too few to measure a target on, and
-/// it takes a fraction of a millisecond.
-pub const EXHAUSTIVE_POINTS: usize = 4096;
 
 /// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot<'a> {
     pub(crate) index: &'a Index,
     pub(crate) segment: &'a Segment,
-    changes: Option<&'a Changes>,
+    changes: Option<&'a DeltaSegment>,
     allowed: Option<&'a Allowed>,
 }
 
@@ -109,7 +108,7 @@ impl<'a> Snapshot<'a> {
         Self {
             index,
             segment: &index.segment,
-            changes: index.overlay.changes(),
+            changes: index.delta.changes(),
             allowed: None,
         }
     }
@@ -122,7 +121,7 @@ impl<'a> Snapshot<'a> {
     /// Number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.changes
-            .map_or(self.segment.model.len(), |c| c.cells.len())
+            .map_or(self.segment.cells.len(), |c| c.cells.len())
     }
 
     /// Number of bins.
@@ -158,14 +157,14 @@ impl<'a> Snapshot<'a> {
     /// Means of all cells, one a row.
     pub(crate) fn means(&self) -> &'a [f32] {
         match self.changes {
-            None => &self.segment.model.means,
+            None => &self.segment.cells.means,
             Some(c) => &c.means,
         }
     }
 
     /// Mean of a cell.
     pub(crate) fn mean(&self, cell: usize) -> &'a [f32] {
-        let dim = self.segment.model.dim();
+        let dim = self.segment.cells.dim();
         &self.means()[cell * dim..][..dim]
     }
 
@@ -180,37 +179,37 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn axes(&self, cell: usize) -> &'a [f32] {
         match self.shape(cell) {
             Some(shape) => &shape.axes,
-            None => self.segment.model.axes(cell),
+            None => self.segment.cells.axes(cell),
         }
     }
 
     /// Inner products of a cell's axes with its mean.
     #[inline]
     pub(crate) fn origin(&self, cell: usize) -> &'a [f32] {
-        let rank = self.segment.model.rank();
+        let rank = self.segment.cells.rank();
         match self.shape(cell) {
             Some(shape) => &shape.scales.origin,
-            None => &self.segment.learned.origins[cell * rank..][..rank],
+            None => &self.segment.encoded.origins[cell * rank..][..rank],
         }
     }
 
     /// Steps of the codes of a cell's points.
     #[inline]
     pub(crate) fn steps(&self, cell: usize) -> &'a [f32] {
-        let width = self.segment.learned.width;
+        let width = self.segment.encoded.width;
         match self.shape(cell) {
             Some(shape) => &shape.scales.steps,
-            None => &self.segment.learned.steps[cell * width..][..width],
+            None => &self.segment.encoded.steps[cell * width..][..width],
         }
     }
 
     /// Steps of the codes of a cell's bin centres.
     #[inline]
     pub(crate) fn bin_steps(&self, cell: usize) -> &'a [f32] {
-        let width = self.segment.learned.width;
+        let width = self.segment.encoded.width;
         match self.shape(cell) {
             Some(shape) => &shape.scales.bin_steps,
-            None => &self.segment.learned.bin_steps[cell * width..][..width],
+            None => &self.segment.encoded.bin_steps[cell * width..][..width],
         }
     }
 
@@ -219,7 +218,7 @@ impl<'a> Snapshot<'a> {
         let (variances, residual) = match self.shape(cell) {
             Some(shape) => (&*shape.variances, shape.residual),
             None => {
-                let model = &self.segment.model;
+                let model = &self.segment.cells;
                 (model.variances(cell), model.residual_of(cell))
             }
         };
@@ -237,8 +236,8 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(crate) fn relief(&self, cell: usize, y: &[f32]) -> f32 {
         let frame = self.frame(cell);
-        crate::model::relief(
-            self.segment.model.anisotropy,
+        relief(
+            self.segment.cells.anisotropy,
             frame.variances,
             frame.residual,
             y,
@@ -250,13 +249,13 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn base_bins(&self, cell: usize) -> Range<usize> {
         match self.changes {
             Some(c) if !c.cells[cell].base => 0..0,
-            _ => self.segment.learned.bins_of(cell),
+            _ => self.segment.encoded.bins_of(cell),
         }
     }
 
     /// The run of a cell that has left the base, and the number of its first bin.
     #[inline]
-    pub(crate) fn run(&self, cell: usize) -> Option<(&'a RunData, u32)> {
+    pub(crate) fn run(&self, cell: usize) -> Option<(&'a RewrittenData, u32)> {
         let changes = self.changes?;
         let run = changes.cells[cell].run.as_ref()?;
         Some((&run.data, changes.numbering.cells[cell].first_bin))
@@ -292,7 +291,7 @@ impl<'a> Snapshot<'a> {
 
     /// Coded centres of a cell's bins, `rank` values each, and the number of the first bin.
     pub(crate) fn centres(&self, cell: usize) -> (&'a [f32], u32) {
-        let rank = self.segment.model.rank();
+        let rank = self.segment.cells.rank();
         match self.run(cell) {
             Some((run, first)) => (&run.centres, first),
             None => {
@@ -310,20 +309,20 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The state of a cell.
-    pub(super) fn live_cell(&self, cell: usize) -> Cow<'a, LiveCell> {
+    pub(crate) fn live_cell(&self, cell: usize) -> Cow<'a, DeltaCell> {
         match self.changes {
             Some(c) => Cow::Borrowed(&*c.cells[cell]),
-            None => Cow::Owned(LiveCell {
+            None => Cow::Owned(DeltaCell {
                 base: true,
                 living: self.segment.cell_len(cell),
-                ..LiveCell::default()
+                ..DeltaCell::default()
             }),
         }
     }
 
     /// The run of a bin behind those of the base, its cell, and the bin's number in it.
     #[inline]
-    fn run_of(&self, bin: usize) -> Option<(&'a RunData, usize, usize)> {
+    fn run_of(&self, bin: usize) -> Option<(&'a RewrittenData, usize, usize)> {
         let numbering = &self.changes?.numbering;
         let cell = *numbering.bin_cell.get(bin - self.segment.bins())? as usize;
         let (run, first) = self.run(cell)?;
@@ -334,9 +333,9 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(crate) fn bin(&self, bin: u32) -> BinView<'a> {
         let at = bin as usize;
-        let (segment, learned) = (self.segment, &self.segment.learned);
+        let (segment, encoded) = (self.segment, &self.segment.encoded);
         if at < segment.bins() {
-            let (points, codes) = learned.points_of(at);
+            let (points, codes) = encoded.points_of(at);
             return BinView {
                 cell: segment.bin_cell()[at],
                 first: points.start as u32,
@@ -360,7 +359,7 @@ impl<'a> Snapshot<'a> {
     /// What the points of a bin can be skipped by, without those that have joined it.
     pub(crate) fn bounds(&self, bin: u32) -> Bounds {
         let at = bin as usize;
-        match self.segment.learned.bounds.get(at) {
+        match self.segment.encoded.bounds.get(at) {
             Some(bounds) => *bounds,
             None => match self.run_of(at) {
                 Some((run, _, at)) => run.coded.bounds[at],
@@ -393,7 +392,7 @@ impl<'a> Snapshot<'a> {
 
     /// The cell of a position behind those of the base, whether it is in the tail, and the point's number there.
     #[inline]
-    fn spot(&self, position: usize) -> Option<(&'a LiveCell, bool, usize)> {
+    fn spot(&self, position: usize) -> Option<(&'a DeltaCell, bool, usize)> {
         let changes = self.changes?;
         let numbering = &changes.numbering;
         let page = position.checked_sub(first_position(self.index.segment.ids.len()))? / PAGE;
@@ -493,7 +492,7 @@ impl<'a> Snapshot<'a> {
         if at < self.index.segment.ids.len() {
             return !changes.dead.get(at);
         }
-        let dead = |cell: &LiveCell, in_tail: bool, at: usize| match in_tail {
+        let dead = |cell: &DeltaCell, in_tail: bool, at: usize| match in_tail {
             true => cell.tail.as_ref().is_none_or(|tail| tail.dead.get(at)),
             false => cell.run.as_ref().is_none_or(|run| run.dead.get(at)),
         };

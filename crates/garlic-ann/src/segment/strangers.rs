@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Identifiers and vectors of such points; copies of an index share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Strangers(Arc<List>);
+pub(crate) struct UncoveredPoints(Arc<List>);
 
 #[derive(Clone, Debug, Default)]
 struct List {
@@ -17,7 +17,7 @@ struct List {
     vectors: Vec<f32>,
 }
 
-impl Strangers {
+impl UncoveredPoints {
     pub(crate) fn len(&self) -> usize {
         self.0.ids.len()
     }
@@ -64,13 +64,13 @@ impl Strangers {
 mod tests {
     use super::*;
 
-    fn ids(strangers: &Strangers) -> Vec<u64> {
+    fn ids(uncovered: &UncoveredPoints) -> Vec<u64> {
         strangers.iter(2).map(|(id, _)| id).collect()
     }
 
     #[test]
     fn points_come_and_go_and_copies_stay() {
-        let mut all = Strangers::default();
+        let mut all = UncoveredPoints::default();
         for id in 0..4 {
             all.push(id, &[id as f32, 1.0]);
         }

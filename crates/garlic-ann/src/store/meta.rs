@@ -1,5 +1,8 @@
 //! The section META: sizes, configuration, calibration and what has happened since the build, as JSON.
 
+use crate::config::Config;
+use crate::plan::Calibration;
+use crate::segment::BuildStats;
 use garlic_core::config::{Configuration as _, Parameters as _};
 use garlic_core::file::{self, Fault, Kind, Reader, Source, inconsistent};
 use serde::de::Error as _;
@@ -7,11 +10,8 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::config::Config;
-use crate::index::{Calibration, Ledger};
-
 /// What META holds.
-pub(super) type Meta = file::Meta<StoredConfig, Body, Ledger>;
+pub(super) type Meta = file::Meta<StoredConfig, Body, BuildStats>;
 
 /// The small parts of the cells.
 #[derive(Clone, Debug, Serialize, Deserialize)]

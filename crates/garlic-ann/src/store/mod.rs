@@ -3,6 +3,9 @@
 //! `docs/reference/format.md` draws the file; `garlic_core::file` is the container. [`Index::open`] maps a file,
 //! [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well.
 
+use crate::plan::Calibration;
+use crate::segment::{Index, Segment};
+
 mod meta;
 mod sections;
 mod validate;
@@ -28,7 +31,6 @@ use garlic_core::metric::Embedding;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{FormatError, Result};
 
-use crate::index::{Calibration, Index, Segment};
 use meta::{Body, Meta, StoredConfig};
 
 /// The sections of an index, in the order of the file.
@@ -114,7 +116,7 @@ impl Index {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the configuration cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let flat = self.flattened();
+        let flat = self.compacted();
         let encode = || file::to_bytes(&Encoded::new(flat.as_ref().unwrap_or(self))?);
         encode().map_err(|error| with_path(Path::new("memory"), Fault::Io(error)))
     }
@@ -128,9 +130,25 @@ impl Index {
     }
 }
 
+/// Equal indexes have the same files.
+impl PartialEq for Index {
+    fn eq(&self, other: &Self) -> bool {
+        if self.delta.changes().is_some() || other.delta.changes().is_some() {
+            let bytes = (self.to_bytes(), other.to_bytes());
+            return matches!(bytes, (Ok(a), Ok(b)) if a == b);
+        }
+        self.config == other.config
+            && self.embedding == other.embedding
+            && self.transform == other.transform
+            && self.segment == other.segment
+            && self.calibration == other.calibration
+            && self.build_stats == other.build_stats
+    }
+}
+
 /// [`Index::save`] to a place that tests can make fail.
 pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
-    let flat = index.flattened();
+    let flat = index.compacted();
     let encoded = Encoded::new(flat.as_ref().unwrap_or(index));
     let encoded = encoded.map_err(|error| with_path(path, Fault::Io(error)))?;
     file::save(place, path, &encoded)
@@ -154,7 +172,7 @@ impl<'a> Encoded<'a> {
             body: Body::Tempered {
                 calibration: (*index.calibration).clone(),
             },
-            ledger: index.ledger,
+            ledger: index.build_stats,
         })?;
         Ok(Self { index, meta })
     }
@@ -219,10 +237,10 @@ impl Decode for Index {
         let (dim, points) = (meta.dim, meta.points);
         let transform = read_transform(reader, dim, |rows| (1..=dim).contains(&rows))?;
         validate::check_transform(&transform)?;
-        let (model, learned) = sections::read(reader, meta.cells, points, &transform)?;
+        let (model, encoded) = sections::read(reader, meta.cells, points, &transform)?;
         let vectors = read_vectors(reader, points, dim, meta.element)?;
         let ids = read_ids(reader, points)?;
-        let segment = Segment::new(&transform, model, learned, vectors, ids);
+        let segment = Segment::new(&transform, model, encoded, vectors, ids);
         let Body::Tempered { calibration } = meta.body;
         let index = Index::new(
             meta.config.0,

@@ -1,35 +1,34 @@
-//! The segment of the default preset: tempered cells, learned bins and codes.
+//! The segment of the default preset: tempered cells, encoded bins and codes.
 //!
 //! Every array begins at a multiple of the alignment and is kept as it is in memory, so that it can be mapped.
 //! Shapes are checked always; what the arrays mean, [`validate`](super::validate) checks of those that are read.
 
+use super::validate;
 use std::io::{self, Write};
 
 use garlic_simd::CodeBits;
 
+use crate::bins::{Bin, Bounds, EncodedBins, LayoutCheck};
+use crate::partition::AnisotropicCells;
+use crate::segment::Segment;
 use garlic_core::Transform;
 use garlic_core::buffer::Buffer;
 use garlic_core::file::{
     Aligned, Fault, Kind, Reader, Section, Source, Word, inconsistent, product,
 };
 
-use super::validate;
-use crate::cell::learned::{Bin, Bounds, Learned, Order};
-use crate::index::Segment;
-use crate::model::Tempered;
-
 /// Writes one section of the segment; sections of other bodies are empty.
 pub(super) fn write(segment: &Segment, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
     let out = Aligned::new(out);
     match kind {
-        Kind::Cells => write_cells(&segment.model, out),
-        Kind::Learned => write_learned(&segment.learned, &segment.model, out),
-        Kind::Codes => write_codes(&segment.learned, out),
+        Kind::Cells => write_cells(&segment.cells, out),
+        Kind::Learned => write_learned(&segment.encoded, &segment.cells, out),
+        Kind::Codes => write_codes(&segment.encoded, out),
         _ => Ok(()),
     }
 }
 
-fn write_cells(model: &Tempered, mut out: Aligned<'_>) -> io::Result<()> {
+fn write_cells(model: &AnisotropicCells, mut out: Aligned<'_>) -> io::Result<()> {
     out.put(&[model.len() as u64, model.rank as u64, model.dim as u64])?;
     out.put(&[model.anisotropy])?;
     out.array(&model.means)?;
@@ -38,30 +37,34 @@ fn write_cells(model: &Tempered, mut out: Aligned<'_>) -> io::Result<()> {
     out.array(&model.residual)
 }
 
-fn write_learned(learned: &Learned, model: &Tempered, mut out: Aligned<'_>) -> io::Result<()> {
-    let bits = match learned.bits {
+fn write_learned(
+    encoded: &EncodedBins,
+    model: &AnisotropicCells,
+    mut out: Aligned<'_>,
+) -> io::Result<()> {
+    let bits = match encoded.bits {
         CodeBits::Eight => 8,
         CodeBits::Four => 4,
     };
     out.put(&[
         model.len() as u64,
         model.rank as u64,
-        learned.width as u64,
+        encoded.width as u64,
         bits,
-        learned.bounds.len() as u64,
+        encoded.bounds.len() as u64,
     ])?;
-    out.array(&learned.origins)?;
-    out.array(&learned.bin_steps)?;
-    out.array(&learned.steps)?;
-    out.array(&learned.cell_bins)?;
-    out.array(&learned.bin_block_of)?;
-    out.array(&learned.bins)?;
-    out.array(&learned.bounds)
+    out.array(&encoded.origins)?;
+    out.array(&encoded.bin_steps)?;
+    out.array(&encoded.steps)?;
+    out.array(&encoded.cell_bins)?;
+    out.array(&encoded.bin_block_of)?;
+    out.array(&encoded.bins)?;
+    out.array(&encoded.bounds)
 }
 
-fn write_codes(learned: &Learned, mut out: Aligned<'_>) -> io::Result<()> {
-    out.array(&learned.bin_blocks)?;
-    out.array(&learned.blocks)
+fn write_codes(encoded: &EncodedBins, mut out: Aligned<'_>) -> io::Result<()> {
+    out.array(&encoded.bin_blocks)?;
+    out.array(&encoded.blocks)
 }
 
 /// Reads the sections of the segment, which follow each other.
@@ -70,7 +73,7 @@ pub(super) fn read<R: Source>(
     cells: u64,
     points: u64,
     transform: &Transform,
-) -> Result<(Tempered, Learned), Fault> {
+) -> Result<(AnisotropicCells, EncodedBins), Fault> {
     let checked = !reader.stays();
     let points = points as usize;
     let model = reader.large_section(Kind::Cells, |section| read_cells(section, cells))?;
@@ -78,24 +81,27 @@ pub(super) fn read<R: Source>(
     if checked {
         validate::check_cells(&model, transform)?;
     }
-    let mut learned =
+    let mut encoded =
         reader.large_section(Kind::Learned, |section| read_learned(section, &model))?;
-    validate::check_bin_shapes(&learned, &model, points)?;
+    validate::check_bin_shapes(&encoded, &model, points)?;
     if checked {
-        validate::check_bins(&learned, transform, points)?;
+        validate::check_bins(&encoded, transform, points)?;
     }
-    (learned.bin_blocks, learned.blocks) = reader.large_section(Kind::Codes, |section| {
-        let [bins, points] = validate::code_bytes(&learned);
+    (encoded.bin_blocks, encoded.blocks) = reader.large_section(Kind::Codes, |section| {
+        let [bins, points] = validate::code_bytes(&encoded);
         section.expect_arrays(&[(Some(bins), 1), (Some(points), 1)])?;
         Ok((section.array(bins)?, section.array(points)?))
     })?;
     if checked {
-        validate::check_codes(&learned)?;
+        validate::check_codes(&encoded)?;
     }
-    Ok((model, learned))
+    Ok((model, encoded))
 }
 
-fn read_cells<R: Source>(section: &mut Section<'_, R>, expected: u64) -> Result<Tempered, Fault> {
+fn read_cells<R: Source>(
+    section: &mut Section<'_, R>,
+    expected: u64,
+) -> Result<AnisotropicCells, Fault> {
     let [cells, rank, dim] = [section.word::<u64>()?, section.word()?, section.word()?];
     let anisotropy = section.word::<f32>()?;
     if cells != expected {
@@ -110,7 +116,7 @@ fn read_cells<R: Source>(section: &mut Section<'_, R>, expected: u64) -> Result<
         product(&[cells, rank]),
     ];
     section.expect_arrays(&[(means, 4), (axes, 4), (variances, 4), (Some(cells), 4)])?;
-    Ok(Tempered {
+    Ok(AnisotropicCells {
         anisotropy,
         dim: dim as usize,
         rank: rank as usize,
@@ -124,8 +130,8 @@ fn read_cells<R: Source>(section: &mut Section<'_, R>, expected: u64) -> Result<
 /// Reads all but the codes.
 fn read_learned<R: Source>(
     section: &mut Section<'_, R>,
-    model: &Tempered,
-) -> Result<Learned, Fault> {
+    model: &AnisotropicCells,
+) -> Result<EncodedBins, Fault> {
     let wrong = |message: String| inconsistent(Kind::Learned, message);
     let mut header = [0_u64; 5];
     for word in &mut header {
@@ -155,7 +161,7 @@ fn read_learned<R: Source>(
         (one_more(bins), size_of::<Bin>()),
         (Some(bins), size_of::<Bounds>()),
     ])?;
-    Ok(Learned {
+    Ok(EncodedBins {
         bits,
         width: width as usize,
         origins: section.array(cells * rank)?,
@@ -167,7 +173,7 @@ fn read_learned<R: Source>(
         bounds: section.array(bins)?,
         bin_blocks: Buffer::default(),
         blocks: Buffer::default(),
-        order: Order::default(),
+        order: LayoutCheck::default(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Tests on a small index of each kind: of the published one a sample that is put together by hand, so that
 //! they do not depend on training; the tempered one is built, which takes no time.
 
-/// Changes an array of an index.
+/// DeltaSegment an array of an index.
 macro_rules! change {
     ($buffer:expr, $change:expr) => {
         $buffer = super::changed_buffer(&$buffer, $change)
@@ -123,7 +123,7 @@ fn segment(index: &mut Index) -> &mut Published {
     }
 }
 
-/// Changes the stored vectors of a sample.
+/// DeltaSegment the stored vectors of a sample.
 fn change_vectors(index: &mut Index, change: impl FnOnce(&mut Vec<f32>)) {
     let StoredVectors::F32(values) = &index.segment.vectors else {
         panic!("not f32");
@@ -201,8 +201,8 @@ fn tempered_sample(points: usize, code_bits: usize, store: Store, seed: u64) -> 
             probes: 2,
             bins: 1.0 / 3.0,
             rerank: 40,
-            slack: 1.1,
-            trust: 0.9,
+            bin_prune_ratio: 1.1,
+            rerank_prune_ratio: 0.9,
             everything: false,
         }],
         ..Calibration::default()

@@ -3,14 +3,17 @@
 //! An index is checked when it is loaded and before it is saved, so that what was saved can be loaded again. Of one
 //! that is mapped only the shapes are checked: how long its arrays are, and where the last of them end.
 
+use crate::bins::Bounds;
+use crate::plan::Setting;
 use garlic_simd::{CODE_LANES, CodeBits, MAX_CODE_RANK};
 
+use crate::bins::EncodedBins;
+use crate::partition::AnisotropicCells;
+use crate::plan::Calibration;
+use crate::quantize::BIN_BITS;
+use crate::segment::Index;
 use garlic_core::Transform;
 use garlic_core::file::{Fault, Kind, Word as _, inconsistent};
-
-use crate::cell::learned::{BIN_BITS, Learned};
-use crate::index::{Calibration, Index};
-use crate::model::Tempered;
 
 /// Codes of either size come in whole groups of this many coordinates.
 const WIDTH_STEP: usize = 8;
@@ -35,11 +38,11 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     let segment = &index.segment;
     check_calibration(&index.calibration)?;
     check_transform(&index.transform)?;
-    check_cell_shapes(&segment.model, &index.transform)?;
-    check_cells(&segment.model, &index.transform)?;
-    check_bin_shapes(&segment.learned, &segment.model, index.segment.ids.len())?;
-    check_bins(&segment.learned, &index.transform, index.segment.ids.len())?;
-    check_codes(&segment.learned)
+    check_cell_shapes(&segment.cells, &index.transform)?;
+    check_cells(&segment.cells, &index.transform)?;
+    check_bin_shapes(&segment.encoded, &segment.cells, index.segment.ids.len())?;
+    check_bins(&segment.encoded, &index.transform, index.segment.ids.len())?;
+    check_codes(&segment.encoded)
 }
 
 /// The first half-precision number that is infinite or not a number.
@@ -49,13 +52,18 @@ pub(super) fn first_endless(halves: &[u16]) -> Option<usize> {
 
 /// Fails for settings that a search could not be run with.
 pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> {
-    let sound = |s: &crate::index::Setting| {
+    let sound = |s: &Setting| {
         let share = s.bins > 0.0 && s.bins <= 1.0;
         let factor = |v: f32| v >= 0.0 && v.is_finite();
         let recalls = [s.recall, s.measured]
             .iter()
             .all(|r| (-1.0..=1.0).contains(r));
-        s.k > 0 && s.probes > 0 && share && recalls && factor(s.slack) && factor(s.trust)
+        s.k > 0
+            && s.probes > 0
+            && share
+            && recalls
+            && factor(s.bin_prune_ratio)
+            && factor(s.rerank_prune_ratio)
     };
     match calibration.settings.iter().position(|s| !sound(s)) {
         Some(at) => Err(inconsistent(
@@ -86,7 +94,7 @@ pub(super) fn check_transform(space: &Transform) -> Result<(), Fault> {
 }
 
 /// Checks how many cells there are in a `space` that has been checked, and of which size.
-pub(super) fn check_cell_shapes(model: &Tempered, space: &Transform) -> Result<(), Fault> {
+pub(super) fn check_cell_shapes(model: &AnisotropicCells, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let (cells, rank, dim) = (model.len(), model.rank, model.dim);
     if dim != space.out_dim() {
@@ -112,7 +120,7 @@ pub(super) fn check_cell_shapes(model: &Tempered, space: &Transform) -> Result<(
 }
 
 /// Checks the content of cells whose shapes have been checked.
-pub(super) fn check_cells(model: &Tempered, space: &Transform) -> Result<(), Fault> {
+pub(super) fn check_cells(model: &AnisotropicCells, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let limit = reach(space.dim());
     for (values, low, high, what) in [
@@ -131,31 +139,31 @@ pub(super) fn check_cells(model: &Tempered, space: &Transform) -> Result<(), Fau
 /// Checks how many bins and blocks there are for a model that has been checked, and that the last of them end where
 /// `points` points do.
 pub(super) fn check_bin_shapes(
-    learned: &Learned,
-    model: &Tempered,
+    encoded: &EncodedBins,
+    model: &AnisotropicCells,
     points: usize,
 ) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
-    let (cells, rank, width) = (model.len(), model.rank, learned.width);
+    let (cells, rank, width) = (model.len(), model.rank, encoded.width);
     if width < rank || !width.is_multiple_of(WIDTH_STEP) || width > MAX_CODE_RANK {
         return wrong(format!("codes of {width} coordinates for {rank} axes"));
     }
-    if learned.origins.len() != cells * rank
-        || learned.steps.len() != cells * width
-        || learned.bin_steps.len() != cells * width
-        || learned.cell_bins.len() != cells + 1
-        || learned.bin_block_of.len() != cells + 1
-        || learned.bins.len() != learned.bounds.len() + 1
+    if encoded.origins.len() != cells * rank
+        || encoded.steps.len() != cells * width
+        || encoded.bin_steps.len() != cells * width
+        || encoded.cell_bins.len() != cells + 1
+        || encoded.bin_block_of.len() != cells + 1
+        || encoded.bins.len() != encoded.bounds.len() + 1
     {
         return wrong(format!("its arrays do not belong to {cells} cells"));
     }
-    let bins = learned.bounds.len();
-    if learned.cell_bins.last().map(|end| *end as usize) != Some(bins) {
+    let bins = encoded.bounds.len();
+    if encoded.cell_bins.last().map(|end| *end as usize) != Some(bins) {
         return wrong(format!(
             "there are {bins} bins, not as many as are shared out"
         ));
     }
-    if learned.points() != points {
+    if encoded.points() != points {
         return wrong(format!(
             "there are {points} points, not as many as are shared out"
         ));
@@ -164,21 +172,25 @@ pub(super) fn check_bin_shapes(
 }
 
 /// Checks all but the codes of `points` points, once the shapes have been checked.
-pub(super) fn check_bins(learned: &Learned, space: &Transform, points: usize) -> Result<(), Fault> {
+pub(super) fn check_bins(
+    encoded: &EncodedBins,
+    space: &Transform,
+    points: usize,
+) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
     let limit = reach(space.dim());
     let step = limit * LARGEST_STEP;
     for (values, low, high, what) in [
-        (&learned.origins, -limit, limit, "origins"),
-        (&learned.bin_steps, 0.0, step, "steps of bins"),
-        (&learned.steps, 0.0, step, "steps of points"),
+        (&encoded.origins, -limit, limit, "origins"),
+        (&encoded.bin_steps, 0.0, step, "steps of bins"),
+        (&encoded.steps, 0.0, step, "steps of points"),
     ] {
         if let Some(at) = first_outside(values, low, high) {
             return wrong(format!("value {at} of the {what} is out of range"));
         }
     }
-    learned.check_groups(points).or_else(wrong)?;
-    let ordered = |b: &crate::cell::learned::Bounds| {
+    encoded.check_groups(points).or_else(wrong)?;
+    let ordered = |b: &Bounds| {
         (0.0..=f32::MAX).contains(&b.radius)
             && 0.0 <= b.low
             && b.low <= b.high
@@ -186,48 +198,48 @@ pub(super) fn check_bins(learned: &Learned, space: &Transform, points: usize) ->
             && (0.0..=f32::MAX).contains(&b.error)
             && (0.0..=f32::MAX).contains(&b.mass)
     };
-    match learned.bounds.iter().position(|bounds| !ordered(bounds)) {
+    match encoded.bounds.iter().position(|bounds| !ordered(bounds)) {
         Some(bin) => wrong(format!("the bounds of bin {bin} are out of range")),
         None => Ok(()),
     }
 }
 
 /// Bytes of all codes of bins and of points, once [`check_bin_shapes`] has passed.
-pub(super) fn code_bytes(learned: &Learned) -> [u64; 2] {
-    let bins = learned
+pub(super) fn code_bytes(encoded: &EncodedBins) -> [u64; 2] {
+    let bins = encoded
         .bin_block_of
         .last()
         .map_or(0, |blocks| u64::from(*blocks));
-    let points = learned.bins.last().map_or(0, |bin| u64::from(bin.block));
+    let points = encoded.bins.last().map_or(0, |bin| u64::from(bin.block));
     [
-        bins * learned.bin_block_bytes() as u64,
-        points * learned.block_bytes() as u64,
+        bins * encoded.bin_block_bytes() as u64,
+        points * encoded.block_bytes() as u64,
     ]
 }
 
 /// Checks the codes of bins that have been checked.
-pub(super) fn check_codes(learned: &Learned) -> Result<(), Fault> {
+pub(super) fn check_codes(encoded: &EncodedBins) -> Result<(), Fault> {
     let wrong = |message: String| inconsistent(Kind::Codes, message);
-    let lengths = [learned.bin_blocks.len() as u64, learned.blocks.len() as u64];
-    if lengths != code_bytes(learned) {
+    let lengths = [encoded.bin_blocks.len() as u64, encoded.blocks.len() as u64];
+    if lengths != code_bytes(encoded) {
         return Err(wrong("not as many codes as bins and points".into()));
     }
-    for cell in 0..learned.cells() {
-        let count = learned.bins_of(cell).len();
+    for cell in 0..encoded.cells() {
+        let count = encoded.bins_of(cell).len();
         check_blocks(
-            learned.bin_codes(cell),
+            encoded.bin_codes(cell),
             BIN_BITS,
-            learned.bin_block_bytes(),
+            encoded.bin_block_bytes(),
             count,
         )
         .map_err(|message| wrong(format!("cell {cell}: {message}")))?;
     }
-    for bin in 0..learned.bounds.len() {
-        let count = learned.positions(bin).len();
+    for bin in 0..encoded.bounds.len() {
+        let count = encoded.positions(bin).len();
         check_blocks(
-            learned.codes(bin),
-            learned.bits,
-            learned.block_bytes(),
+            encoded.codes(bin),
+            encoded.bits,
+            encoded.block_bytes(),
             count,
         )
         .map_err(|message| wrong(format!("bin {bin}: {message}")))?;

@@ -2,9 +2,8 @@
 
 mod codes;
 
+use crate::segment::Index;
 use garlic_core::file::{Fault, Kind, check_axes, inconsistent};
-
-use crate::index::Index;
 
 /// Points whose codes are recomputed: each costs a rotation, so a large index is checked by sample.
 const SAMPLE: usize = 2048;

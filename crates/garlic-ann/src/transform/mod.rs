@@ -3,12 +3,12 @@
 //! In: vectors. Out: a [`Transform`] that subtracts the mean and projects onto the axes, and for every vector its squared
 //! distance from that space. Exact distances are always taken between the vectors themselves.
 
+pub(crate) mod robust;
+
+use crate::config::TransformOptions;
 use garlic_core::{Cancel, Error, Result, Transform};
 use garlic_linalg::{Leading, Matrix, Rows, Wanted, leading_components, pca, permutation};
 use rayon::prelude::*;
-
-use crate::config::TransformOptions;
-use crate::robust;
 
 /// Rows that the axes are fitted to; more change nothing that matters.
 const SAMPLE: usize = 25_000;
@@ -23,7 +23,7 @@ const MOST_AXIS_VALUES: usize = 1 << 28;
 const SAMPLE_STREAM: u64 = 0x0707;
 
 /// Principal axes of `rows`, as many as keep the share `keep` of their variance but at most `most`, in whole
-/// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`]. Groups far apart would
+/// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`]. CoarseQuantizer far apart would
 /// own all variance, so the axes also have to tell neighbours apart.
 pub(crate) fn fit(
     rows: Rows<'_>,

@@ -110,7 +110,7 @@ pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
     enough.map_or(dim, |last| last + 1)
 }
 
-/// Groups of rows by their distance from the middle, each within a few times its own median distance: the first is the
+/// CoarseQuantizer of rows by their distance from the middle, each within a few times its own median distance: the first is the
 /// bulk of the data, the others are ever farther out. Rows are numbers in `points`.
 pub(crate) fn shells(points: Rows<'_>, rows: &[u32]) -> Vec<Vec<u32>> {
     if rows.is_empty() {

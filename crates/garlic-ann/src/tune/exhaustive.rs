@@ -1,13 +1,10 @@
 //! Recall targets that are met by reading everything, and why: what an index says about itself to its users.
 
+use crate::plan::EXHAUSTIVE_POINTS;
 use std::fmt;
 
+use crate::segment::Index;
 use serde::Serialize;
-
-use super::Index;
-use super::grow::{GROWTH, STALE_GROWTH};
-
-pub use super::overlay::EXHAUSTIVE_POINTS;
 
 /// Targets are told apart down to this share of misses.
 const FINEST: f64 = 1e-6;
@@ -131,17 +128,6 @@ impl Index {
         }
         Cause::Beyond { recall: highest }
     }
-
-    /// The number of points from which on the index trains itself anew; none for an index that does not change.
-    pub fn trains_at(&self) -> Option<usize> {
-        self.check_changes().ok()?;
-        let growth = match self.calibration.stale {
-            true => STALE_GROWTH,
-            false => GROWTH,
-        };
-        let grown = (self.ledger.built.max(1) as f64 * growth).ceil() as usize;
-        Some(grown.max(EXHAUSTIVE_POINTS + 1))
-    }
 }
 
 #[cfg(test)]
@@ -167,8 +153,8 @@ mod tests {
             probes: 1,
             bins: 1.0,
             rerank: 10,
-            slack: 1.0,
-            trust: 1.0,
+            bin_prune_ratio: 1.0,
+            rerank_prune_ratio: 1.0,
             everything,
         };
         let mut calibration = Calibration {

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::price::Prices;
-use crate::index::{Index, Snapshot};
-use crate::search::{Plan, Reranked, TemperedScratch};
+use crate::plan::Plan;
+use crate::search::{Prices, QueryScratch, Reranked};
+use crate::segment::{Index, Snapshot};
 use garlic_core::Cancel;
 use garlic_core::Result;
 use garlic_core::{SearchStats, TopK};
@@ -97,7 +97,7 @@ pub(super) struct Measured {
 impl Trial<'_> {
     /// Runs a plan on all queries.
     pub(super) fn run(&self, plan: &Plan, cancel: &Cancel) -> Result<Measured> {
-        let [measured] = self.run_ratios(plan, [plan.trust], cancel)?;
+        let [measured] = self.run_ratios(plan, [plan.rerank_prune_ratio], cancel)?;
         Ok(measured)
     }
 
@@ -111,7 +111,7 @@ impl Trial<'_> {
     ) -> Result<[Measured; N]> {
         cancel.check()?;
         let plan = &Plan {
-            trust: f32::MAX,
+            rerank_prune_ratio: f32::MAX,
             ..*plan
         };
         let parts: Vec<Sums<N>> = self
@@ -186,7 +186,7 @@ fn run<const N: usize>(
         rerank: plan.rerank + 1,
         ..*plan
     };
-    let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+    let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
     let mut vector = Vec::new();
     let mut judge = Judge::new(view);
     for query in queries {
@@ -244,8 +244,8 @@ mod tests {
         let plan = Plan {
             probes: 3,
             rerank: 60,
-            slack: 1.1,
-            trust: f32::MAX,
+            bin_prune_ratio: 1.1,
+            rerank_prune_ratio: f32::MAX,
             ..Plan::everything(k)
         };
         let told = run(&index, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
@@ -253,11 +253,11 @@ mod tests {
             let plan = Plan {
                 k: k + 1,
                 rerank: plan.rerank + 1,
-                trust: ratio,
+                rerank_prune_ratio: ratio,
                 ..plan
             };
             let (mut found, mut candidates) = (0, 0);
-            let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+            let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
             for query in &queries {
                 let mut vector = Vec::new();
                 let view = Snapshot::new(&index);

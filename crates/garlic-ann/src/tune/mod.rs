@@ -4,25 +4,23 @@
 //! prediction is corrected until a setting meets its target (`price` says what "cheap" means). Where no setting meets a
 //! target for less than it costs to read everything, everything is read: a target is a promise.
 
+use crate::config::Config;
+use crate::plan::{Calibration, Plan, Setting};
+use crate::segment::{Index, Snapshot};
+use crate::streams;
+
+mod exhaustive;
 mod measure;
-mod price;
 mod profile;
 mod truth;
 
-pub(crate) use price::CACHED;
-
-use std::sync::Arc;
+pub use exhaustive::{Cause, Exhaustive};
 
 use garlic_linalg::{Rows, permutation};
 
-use super::calibration::{Calibration, Setting};
-use super::{Index, Snapshot};
-use crate::config::Config;
-use crate::search::Plan;
-use crate::train::streams;
+use crate::search::Prices;
 use garlic_core::{Cancel, Result};
 use measure::{Measured, Trial};
-use price::Prices;
 use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
 use truth::truth;
 
@@ -170,8 +168,14 @@ impl<'a> Tuner<'a> {
             if let Some(at) = enough
                 && best.is_none_or(|(_, m)| measured[at].price < m.price)
             {
-                let trust = RERANK_PRUNE_RATIOS[at];
-                best = Some((Plan { trust, ..plan }, measured[at]));
+                let rerank_prune_ratio = RERANK_PRUNE_RATIOS[at];
+                best = Some((
+                    Plan {
+                        rerank_prune_ratio,
+                        ..plan
+                    },
+                    measured[at],
+                ));
             }
             let missed = 1.0 - measured[enough.unwrap_or(RERANK_PRUNE_RATIOS.len() - 1)].recall;
             if enough.is_some() && missed > TIGHT * allowed {
@@ -255,60 +259,8 @@ fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
         probes: plan.probes.min(u32::MAX as usize),
         bins: plan.bins,
         rerank: plan.rerank.min(u32::MAX as usize),
-        slack: plan.slack.min(f32::MAX),
-        trust: plan.trust.min(f32::MAX),
+        bin_prune_ratio: plan.bin_prune_ratio.min(f32::MAX),
+        rerank_prune_ratio: plan.rerank_prune_ratio.min(f32::MAX),
         everything: plan.all,
-    }
-}
-
-impl Index {
-    /// Lays the index out anew and measures again what recall targets take.
-    ///
-    /// A build measures this on points that it held out. As points are added, neighbours come closer while codes
-    /// stay as coarse as they are; until this is called, a search makes up for it by aiming higher. The queries are
-    /// points that have been added and to which no cell has been fitted, if there are enough of them, else any. An
-    /// index of fewer than ten points is left as it is.
-    ///
-    /// # Errors
-    /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
-    /// file; no worker threads.
-    pub fn recalibrate(&mut self) -> Result<()> {
-        self.check_changes()?;
-        self.check_order()?;
-        let view = Snapshot::new(self);
-        let values = self.len() * self.transform.dim();
-        let count = calibration_queries(self.len(), values, &self.config);
-        if count == 0 {
-            return Ok(());
-        }
-        let mut queries: Vec<u64> = (0..view.cells())
-            .filter_map(|cell| view.tail(cell))
-            .flat_map(|(tail, first)| (first..).zip(&tail.ids))
-            .filter(|(position, _)| view.is_alive(*position))
-            .map(|(_, id)| *id)
-            // Points of the base that have come from other cells since took part in its training.
-            .filter(|id| self.segment.lookup().position(*id).is_none())
-            .collect();
-        if queries.len() < count {
-            queries = self.ids();
-        }
-        queries.sort_unstable();
-        let chosen = permutation(queries.len(), self.config.seed, streams::CALIBRATION);
-        let chosen = chosen.into_iter().take(count);
-        let chosen: Vec<u64> = chosen.map(|i| queries[i as usize]).collect();
-        let mut next = self.clone();
-        next.compact()?;
-        let positions = chosen
-            .iter()
-            .filter_map(|id| next.segment.lookup().position(*id));
-        let mut held: Vec<u32> = positions.collect();
-        held.sort_unstable();
-        let workers = next.workers.clone();
-        let calibration = workers
-            .get()?
-            .install(|| calibrate(&next, &held, &Cancel::default(), &|_, _| {}))?;
-        next.calibration = Arc::new(calibration);
-        *self = next;
-        Ok(())
     }
 }

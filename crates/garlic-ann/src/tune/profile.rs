@@ -6,12 +6,11 @@
 //! what it would cost. The real search lowers its limit while it runs, so a prediction is close, not exact: settings
 //! that are chosen by it are measured before they are used.
 
-use rayon::prelude::*;
-
 use super::measure::Query;
-use super::price::Prices;
-use crate::index::{Index, Snapshot};
-use crate::search::{Plan, TemperedScratch, reach};
+use crate::plan::Plan;
+use crate::search::{Prices, QueryScratch, reach};
+use crate::segment::{Index, Snapshot};
+use rayon::prelude::*;
 
 /// Bins are scanned up to this many times the estimate of the worst candidate.
 pub(super) const BIN_PRUNE_RATIOS: [f32; 19] = [
@@ -111,8 +110,8 @@ impl Profile {
         Plan {
             probes: self.scales.probes[place.probes],
             rerank: self.scales.reranks[place.rerank],
-            slack: BIN_PRUNE_RATIOS[place.bin_ratio],
-            trust: RERANK_PRUNE_RATIOS[place.rerank_ratio],
+            bin_prune_ratio: BIN_PRUNE_RATIOS[place.bin_ratio],
+            rerank_prune_ratio: RERANK_PRUNE_RATIOS[place.rerank_ratio],
             grouped,
             ..Plan::everything(self.scales.k)
         }
@@ -211,7 +210,7 @@ struct Neighbour {
 /// Buffers of one query.
 struct Look<'a> {
     view: Snapshot<'a>,
-    scratch: TemperedScratch,
+    scratch: QueryScratch,
     vector: Vec<f32>,
     /// Estimates of the nearest points so far, sorted, and of those that have come since.
     points: Vec<f32>,
@@ -230,7 +229,7 @@ impl<'a> Look<'a> {
     fn new(view: Snapshot<'a>) -> Self {
         Self {
             view,
-            scratch: TemperedScratch::default(),
+            scratch: QueryScratch::default(),
             vector: Vec::new(),
             points: Vec::new(),
             new_points: Vec::new(),

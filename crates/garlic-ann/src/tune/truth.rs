@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::measure::{Judge, Query};
-use crate::index::Snapshot;
+use crate::segment::Snapshot;
 use garlic_core::Cancel;
 use garlic_core::Result;
 

@@ -1,16 +1,16 @@
 //! Laying out a changed index as a new base: the same cells, bins and codes, without what was removed.
 
+use crate::partition::FAR;
 use std::sync::Arc;
 
 use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
-use super::PAGE;
-use super::view::Snapshot;
-use crate::cell::learned::Assembly;
-use crate::cell::part::{Part, copy_lane, fit_norm};
-use crate::index::{Calibration, Index, Segment};
-use crate::model::Tempered;
+use crate::bins::{Assembly, EncodedCell};
+use crate::partition::AnisotropicCells;
+use crate::plan::Calibration;
+use crate::quantize::{copy_lane, fit_norm};
+use crate::segment::{Index, PAGE, Segment, Snapshot};
 use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
 
@@ -23,7 +23,7 @@ impl Index {
     /// work.
     pub fn compact(&mut self) -> Result<()> {
         self.check_order()?;
-        if let Some(flat) = self.flattened() {
+        if let Some(flat) = self.compacted() {
             *self = flat;
         }
         Ok(())
@@ -32,8 +32,8 @@ impl Index {
     /// The index as a base without changes; none when it is one already.
     ///
     /// It does not fail for want of threads: an index can be saved whatever else the system has run out of.
-    pub(crate) fn flattened(&self) -> Option<Index> {
-        self.overlay.changes()?;
+    pub(crate) fn compacted(&self) -> Option<Index> {
+        self.delta.changes()?;
         let view = Snapshot::new(self);
         Some(match self.workers.get() {
             Ok(pool) => pool.install(|| {
@@ -51,20 +51,20 @@ impl Index {
     fn flatten(
         &self,
         view: &Snapshot<'_>,
-        lay_out_all: impl FnOnce(&[usize]) -> Vec<Part>,
+        lay_out_all: impl FnOnce(&[usize]) -> Vec<EncodedCell>,
     ) -> Index {
         let (old, dim) = (view.segment, self.transform.dim());
         // Cells that were trained and wait for points stay; an index without points keeps one cell, so that points can come.
         let waits = |cell: usize| {
-            view.live_cell(cell).base && cell < old.model.len() && view.base_bins(cell).is_empty()
+            view.live_cell(cell).base && cell < old.cells.len() && view.base_bins(cell).is_empty()
         };
         let stays = |cell: &usize| view.points_in(*cell) > 0 || waits(*cell);
         let mut cells: Vec<usize> = (0..view.cells()).filter(stays).collect();
         if cells.is_empty() {
-            cells.extend((0..view.cells()).find(|cell| view.mean(*cell)[0] < crate::model::FAR));
+            cells.extend((0..view.cells()).find(|cell| view.mean(*cell)[0] < FAR));
         }
         let parts = lay_out_all(&cells);
-        let mut learned = Assembly::new(old.learned.bits, old.learned.width);
+        let mut encoded = Assembly::new(old.encoded.bits, old.encoded.width);
         let (mut means, mut axes) = (Vec::new(), Vec::new());
         let (mut variances, mut residual) = (Vec::new(), Vec::new());
         let mut vectors = StoredRows::new(self.segment.vectors.element());
@@ -79,12 +79,12 @@ impl Index {
                 point.push_to(&mut vectors, dim);
                 ids.push(point.id);
             }
-            learned.push(frame.origin, frame.code_steps(), part);
+            encoded.push(frame.origin, frame.code_steps(), part);
         }
-        let model = Tempered {
-            anisotropy: old.model.anisotropy,
-            dim: old.model.dim,
-            rank: old.model.rank,
+        let model = AnisotropicCells {
+            anisotropy: old.cells.anisotropy,
+            dim: old.cells.dim,
+            rank: old.cells.rank,
             means: means.into(),
             axes: axes.into(),
             variances: variances.into(),
@@ -93,7 +93,7 @@ impl Index {
         let segment = Segment::new(
             &self.transform,
             model,
-            learned.finish(),
+            encoded.finish(),
             vectors.into(),
             ids.into(),
         );
@@ -103,31 +103,31 @@ impl Index {
             self.transform.clone(),
             segment,
             Calibration::default(),
-            self.ledger,
+            self.build_stats,
         );
         Index {
             calibration: Arc::clone(&self.calibration),
             workers: self.workers.clone(),
-            strangers: self.strangers.clone(),
+            uncovered: self.uncovered.clone(),
             ..flat
         }
     }
 }
 
 /// The bins of a cell that have points left; its order is that of their positions in the old index.
-fn lay_out(view: &Snapshot<'_>, cell: usize) -> Part {
-    let learned = &view.segment.learned;
-    let (bytes, bin_bytes) = (learned.block_bytes(), learned.bin_block_bytes());
-    let mut laid = Part::default();
+fn lay_out(view: &Snapshot<'_>, cell: usize) -> EncodedCell {
+    let encoded = &view.segment.encoded;
+    let (bytes, bin_bytes) = (encoded.block_bytes(), encoded.bin_block_bytes());
+    let mut laid = EncodedCell::default();
     let (first, count, bin_codes): (u32, usize, &[u8]) = match view.run(cell) {
         Some((run, first)) => (first, run.bin_count(), &run.bin_blocks),
         None => {
             let bins = view.base_bins(cell);
-            (bins.start as u32, bins.len(), learned.bin_codes(cell))
+            (bins.start as u32, bins.len(), encoded.bin_codes(cell))
         }
     };
     let (centres, _) = view.centres(cell);
-    let rank = view.segment.model.rank();
+    let rank = view.segment.cells.rank();
     for number in 0..count {
         let bin = first + number as u32;
         let (own, joined) = (view.bin(bin), view.joined(cell as u32, bin));
@@ -153,7 +153,13 @@ fn lay_out(view: &Snapshot<'_>, cell: usize) -> Part {
             copy_lane(bin_codes, number, bin_bytes, at, &mut laid.bin_blocks);
             let centre = &centres[number * rank..][..rank];
             if !same {
-                fit_norm(&mut laid.bin_blocks, bin_bytes, at, centre, &bounds);
+                fit_norm(
+                    &mut laid.bin_blocks,
+                    bin_bytes,
+                    at,
+                    centre,
+                    [bounds.low, bounds.high],
+                );
             }
             laid.sizes.push(size as u32);
             laid.bounds.push(bounds);

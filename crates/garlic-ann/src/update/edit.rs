@@ -8,17 +8,13 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
-use super::bits::Bits;
-use super::homes::Homes;
 use super::join::{Coming, Replaced, emptied, with_moved};
 use super::reshape::{Members, gather, relay};
-use super::view::{EXHAUSTIVE_POINTS, Snapshot};
-use super::{Changes, LiveCell, Numbering, Overlay};
+use crate::build::check_type;
 use crate::config::Store;
-use crate::index::Index;
-use crate::model::{Cells, FAR};
-use crate::storage::check_type;
-use crate::train::fit::SHORTLIST;
+use crate::partition::{Cells, FAR, SHORTLIST};
+use crate::plan::EXHAUSTIVE_POINTS;
+use crate::segment::{Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Snapshot};
 use crate::transform::outside;
 use garlic_core::Cancel;
 use garlic_core::metric::Embedded;
@@ -33,8 +29,8 @@ const CROWDED: f64 = 0.3;
 /// Where a point is.
 enum Spot {
     Base { position: usize },
-    Run { cell: usize, at: usize },
-    Tail { cell: usize, at: usize },
+    RewrittenCell { cell: usize, at: usize },
+    AppendBuffer { cell: usize, at: usize },
 }
 
 impl Index {
@@ -165,11 +161,13 @@ impl Index {
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
         let dim = self.transform.dim();
-        let changed = |cell: usize| self.overlay.changes().map(|c| &c.cells[cell]);
+        let changed = |cell: usize| self.delta.changes().map(|c| &c.cells[cell]);
         let (vectors, at) = match self.spot(id)? {
             Spot::Base { position } => (&self.segment.vectors, position),
-            Spot::Run { cell, at } => (&changed(cell)?.run.as_ref()?.data.coded.vectors, at),
-            Spot::Tail { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
+            Spot::RewrittenCell { cell, at } => {
+                (&changed(cell)?.run.as_ref()?.data.coded.vectors, at)
+            }
+            Spot::AppendBuffer { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
         };
         vectors.read(dim, at, &mut vector);
         vector.truncate(self.embedding.plain(&vector).len());
@@ -184,8 +182,8 @@ impl Index {
             .lookup()
             .largest()
             .map_or(0, |largest| largest.saturating_add(1));
-        let base = base.max(self.ledger.next_id);
-        self.overlay.changes().map_or(base, |c| c.next_id.max(base))
+        let base = base.max(self.build_stats.next_id);
+        self.delta.changes().map_or(base, |c| c.next_id.max(base))
     }
 
     /// Identifiers of all points, in no particular order.
@@ -201,7 +199,7 @@ impl Index {
     }
 
     fn spot(&self, id: u64) -> Option<Spot> {
-        let changes = self.overlay.changes();
+        let changes = self.delta.changes();
         if let Some(cell) = changes.and_then(|c| c.homes.cell(id)) {
             let cell = cell as usize;
             let state = &changes?.cells[cell];
@@ -212,12 +210,12 @@ impl Index {
             if let Some(tail) = &state.tail
                 && let Some(at) = find(&tail.data.ids, &tail.dead)
             {
-                return Some(Spot::Tail { cell, at });
+                return Some(Spot::AppendBuffer { cell, at });
             }
             if let Some(run) = &state.run
                 && let Some(at) = find(&run.data.coded.ids, &run.dead)
             {
-                return Some(Spot::Run { cell, at });
+                return Some(Spot::RewrittenCell { cell, at });
             }
         }
         let position = self.segment.lookup().position(id)? as usize;
@@ -255,10 +253,10 @@ impl Index {
         self.check_changes()?;
         self.check_order()?;
         let workers = self.workers.clone();
-        let before = (self.overlay.clone(), self.ledger, self.strangers.clone());
+        let before = (self.delta.clone(), self.build_stats, self.uncovered.clone());
         let done = workers.get()?.install(|| edit(self));
         if done.is_err() {
-            (self.overlay, self.ledger, self.strangers) = before;
+            (self.delta, self.build_stats, self.uncovered) = before;
         }
         done
     }
@@ -275,8 +273,8 @@ impl Index {
         let points = self.transform.apply_all(vectors, &Cancel::default())?;
         let beyond = outside(vectors, &self.transform, points.as_rows());
         let cells = Cells {
-            anisotropy: segment.model.anisotropy,
-            rank: segment.model.rank(),
+            anisotropy: segment.cells.anisotropy,
+            rank: segment.cells.rank(),
             means: view.means(),
             shape: |cell: usize| {
                 let frame = view.frame(cell);
@@ -316,15 +314,15 @@ impl Index {
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
         self.commit(changes, replaced)?;
-        self.ledger.note_added(&radii);
-        let is_drifting = self.ledger.is_drifting();
+        self.build_stats.note_added(&radii);
+        let is_drifting = self.build_stats.is_drifting();
         // Where everything is read their number is enough: with it a check is due as soon as there are more points.
         let is_kept = self.len() > EXHAUSTIVE_POINTS;
         for (row, radius) in radii.iter().enumerate() {
             if is_drifting || self.is_strange(vectors.row(row), *radius) {
-                self.ledger.strangers += 1;
+                self.build_stats.uncovered += 1;
                 if is_kept {
-                    self.strangers.push(ids[row], vectors.row(row));
+                    self.uncovered.push(ids[row], vectors.row(row));
                 }
             }
         }
@@ -344,13 +342,13 @@ impl Index {
                     changes.dead.set(position);
                     self.segment.cell_of(position)
                 }
-                Spot::Run { cell, at } => {
+                Spot::RewrittenCell { cell, at } => {
                     if let Some(run) = &mut Arc::make_mut(&mut changes.cells[cell]).run {
                         run.dead.set(at);
                     }
                     cell
                 }
-                Spot::Tail { cell, at } => {
+                Spot::AppendBuffer { cell, at } => {
                     if let Some(tail) = &mut Arc::make_mut(&mut changes.cells[cell]).tail {
                         tail.dead.set(at);
                     }
@@ -366,10 +364,10 @@ impl Index {
             return Ok(0);
         }
         changes.living -= gone.len();
-        let strangers = self.strangers.len();
-        self.strangers.remove(&gone, self.transform.dim());
+        let strangers = self.uncovered.len();
+        self.uncovered.remove(&gone, self.transform.dim());
         // Those that a file did not keep stay lost.
-        self.ledger.strangers -= (strangers - self.strangers.len()) as u64;
+        self.build_stats.uncovered -= (strangers - self.uncovered.len()) as u64;
         changes.homes.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
@@ -393,7 +391,7 @@ impl Index {
             .collect::<Result<_>>()?;
         let changes = self.changes();
         self.commit(changes, replaced)?;
-        self.ledger.removed += gone.len() as u64;
+        self.build_stats.removed += gone.len() as u64;
         Ok(gone.len())
     }
 
@@ -401,34 +399,34 @@ impl Index {
     fn is_strange(&self, vector: &[f32], squared: f32) -> bool {
         // A point whose squared distance is this many times that of the points that cells were fitted to.
         const STRANGE: f64 = 4.0;
-        let is_trained = self.ledger.built > 0;
+        let is_trained = self.build_stats.built > 0;
         is_trained
-            && (f64::from(squared) > STRANGE * self.ledger.radius
-                || self.embedding.is_longer(vector, self.ledger.longest))
+            && (f64::from(squared) > STRANGE * self.build_stats.radius
+                || self.embedding.is_longer(vector, self.build_stats.longest))
     }
 
     /// The position of a point.
     pub(crate) fn position_of(&self, id: u64) -> Option<u32> {
-        let place = |cell: usize| Some(self.overlay.changes()?.numbering.cells[cell]);
+        let place = |cell: usize| Some(self.delta.changes()?.numbering.cells[cell]);
         match self.spot(id)? {
             Spot::Base { position } => u32::try_from(position).ok(),
-            Spot::Run { cell, at } => Some(place(cell)?.run + at as u32),
-            Spot::Tail { cell, at } => Some(place(cell)?.tail + at as u32),
+            Spot::RewrittenCell { cell, at } => Some(place(cell)?.run + at as u32),
+            Spot::AppendBuffer { cell, at } => Some(place(cell)?.tail + at as u32),
         }
     }
 
     /// The changes so far, to be changed further.
-    fn changes(&self) -> Changes {
-        match self.overlay.changes() {
+    fn changes(&self) -> DeltaSegment {
+        match self.delta.changes() {
             Some(changes) => changes.clone(),
-            None => Changes::none(self),
+            None => DeltaSegment::none(self),
         }
     }
 
     /// Puts cells in the places of those they replace, numbers everything and makes it so.
-    fn commit(&mut self, mut changes: Changes, replaced: Vec<Replaced>) -> Result<()> {
+    fn commit(&mut self, mut changes: DeltaSegment, replaced: Vec<Replaced>) -> Result<()> {
         let segment = Arc::clone(&self.segment);
-        let dim = segment.model.dim();
+        let dim = segment.cells.dim();
         let mut homes = Vec::new();
         for Replaced {
             cell,
@@ -439,8 +437,8 @@ impl Index {
         {
             let moved = joined.is_none();
             if moved && changes.cells[cell].base {
-                let bins = segment.learned.bins_of(cell);
-                for position in bins.flat_map(|bin| segment.learned.positions(bin)) {
+                let bins = segment.encoded.bins_of(cell);
+                for position in bins.flat_map(|bin| segment.encoded.positions(bin)) {
                     changes.dead.set(position);
                 }
             }
@@ -472,29 +470,29 @@ impl Index {
             rows: changes.living,
             limit: u32::MAX as usize,
         })?);
-        self.overlay = Overlay(Some(Arc::new(changes)));
+        self.delta = Delta(Some(Arc::new(changes)));
         Ok(())
     }
 }
 
-impl Changes {
+impl DeltaSegment {
     /// No change yet.
     fn none(index: &Index) -> Self {
         let segment = &index.segment;
-        let cells = (0..segment.model.len())
+        let cells = (0..segment.cells.len())
             .map(|cell| {
-                Arc::new(LiveCell {
+                Arc::new(DeltaCell {
                     base: true,
                     living: segment.cell_len(cell),
-                    ..LiveCell::default()
+                    ..DeltaCell::default()
                 })
             })
             .collect();
         Self {
-            means: Arc::new(segment.model.means.to_vec()),
+            means: Arc::new(segment.cells.means.to_vec()),
             cells,
             dead: Bits::new(index.segment.ids.len()),
-            homes: Homes::default(),
+            homes: IdMap::default(),
             living: index.segment.ids.len(),
             next_id: 0,
             numbering: Arc::default(),

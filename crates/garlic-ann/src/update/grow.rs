@@ -1,19 +1,20 @@
 //! An index that keeps its recall targets while it grows: from nothing, in any order and in batches of any size.
 //!
-//! Up to [`EXHAUSTIVE_POINTS`](super::overlay::EXHAUSTIVE_POINTS) points every target is met by reading all of them. Then
+//! Up to [`EXHAUSTIVE_POINTS`](super::delta::EXHAUSTIVE_POINTS) points every target is met by reading all of them. Then
 //! the index is trained, and trained anew each time it has doubled: both take time in proportion to the points that came,
 //! so adding stays cheap on average. In between, what the targets take is checked against brute force, after every quarter
 //! more points and sooner when points come that the cells were not fitted to; where a target is missed, searches do more,
 //! in the end everything, until the next training.
 
+use crate::config::Config;
+use crate::tune;
 use garlic_linalg::{Matrix, Rows};
 
-use super::overlay::EXHAUSTIVE_POINTS;
-use super::tune;
-use super::{Builder, Index, Segment, Strangers};
-use crate::cell::learned::Assembly;
-use crate::cell::part::{Part, Steps};
-use crate::config::Config;
+use crate::bins::{Assembly, EncodedCell};
+use crate::build::Builder;
+use crate::plan::EXHAUSTIVE_POINTS;
+use crate::quantize::Steps;
+use crate::segment::{Index, Segment, UncoveredPoints};
 use garlic_core::Cancel;
 use garlic_core::config::Configuration as _;
 use garlic_core::metric::Embedding;
@@ -62,7 +63,7 @@ impl Index {
         let builder = Index::builder().config(quick).threads(1);
         let built = builder.build(Rows::new(&point, dim)?)?;
         let mut empty = built.without_points()?;
-        empty.ledger = Default::default();
+        empty.build_stats = Default::default();
         // The first vectors say how long they are.
         empty.embedding = empty.embedding.without_room();
         empty.config = config;
@@ -73,20 +74,20 @@ impl Index {
     pub(crate) fn without_points(&self) -> Result<Self> {
         self.check_changes()?;
         let segment = &self.segment;
-        let (learned, rank) = (&segment.learned, segment.model.rank());
-        let mut all = Assembly::new(learned.bits, learned.width);
-        for cell in 0..segment.model.len() {
-            let width = learned.width;
+        let (encoded, rank) = (&segment.encoded, segment.cells.rank());
+        let mut all = Assembly::new(encoded.bits, encoded.width);
+        for cell in 0..segment.cells.len() {
+            let width = encoded.width;
             let steps = Steps {
-                bins: &learned.bin_steps[cell * width..][..width],
-                points: &learned.steps[cell * width..][..width],
+                bins: &encoded.bin_steps[cell * width..][..width],
+                points: &encoded.steps[cell * width..][..width],
             };
-            let origin = &learned.origins[cell * rank..][..rank];
-            all.push(origin, steps, Part::default());
+            let origin = &encoded.origins[cell * rank..][..rank];
+            all.push(origin, steps, EncodedCell::default());
         }
         let segment = Segment::new(
             &self.transform,
-            segment.model.clone(),
+            segment.cells.clone(),
             all.finish(),
             StoredRows::new(segment.vectors.element()).into(),
             Vec::new().into(),
@@ -97,8 +98,19 @@ impl Index {
             Arc::clone(&self.transform),
             segment,
             (*self.calibration).clone(),
-            self.ledger,
+            self.build_stats,
         ))
+    }
+
+    /// The number of points from which on the index trains itself anew; none for an index that does not change.
+    pub fn trains_at(&self) -> Option<usize> {
+        self.check_changes().ok()?;
+        let growth = match self.calibration.stale {
+            true => STALE_GROWTH,
+            false => GROWTH,
+        };
+        let grown = (self.build_stats.built.max(1) as f64 * growth).ceil() as usize;
+        Some(grown.max(EXHAUSTIVE_POINTS + 1))
     }
 
     /// What the changes so far make necessary; nothing for an index that does not change.
@@ -108,7 +120,7 @@ impl Index {
         if points <= EXHAUSTIVE_POINTS {
             return None;
         }
-        let grown = points as f64 / self.ledger.built.max(1) as f64;
+        let grown = points as f64 / self.build_stats.built.max(1) as f64;
         let calibration = &self.calibration;
         if grown >= GROWTH || calibration.stale && grown >= STALE_GROWTH {
             return Some(Due::Training);
@@ -122,8 +134,8 @@ impl Index {
         };
         let is_changed = (points as f64 - checked).abs() > CHECKED_SHARE * checked;
         // A file keeps their number only: what it was opened from has to be checked.
-        let is_lost = self.ledger.strangers > self.strangers.len() as u64;
-        let is_strange = is_lost || self.strangers.len() as f64 > STRANGE_SHARE * points as f64;
+        let is_lost = self.build_stats.uncovered > self.uncovered.len() as u64;
+        let is_strange = is_lost || self.uncovered.len() as f64 > STRANGE_SHARE * points as f64;
         (is_changed || is_strange).then_some(Due::Check)
     }
 
@@ -151,7 +163,7 @@ impl Index {
     pub(crate) fn with_check(&self, before: &Self, checked: &Self) -> Self {
         let mut next = self.clone();
         next.calibration = Arc::clone(&checked.calibration);
-        next.forget(&before.strangers);
+        next.forget(&before.uncovered);
         next
     }
 
@@ -160,20 +172,23 @@ impl Index {
         self.check_changes()?;
         let pool = self.workers.get()?;
         // Without them: that is how it will be from now on.
-        self.forget(&self.strangers.clone());
+        self.forget(&self.uncovered.clone());
         let calibration = pool.install(|| tune::check(self, cancel))?;
         self.calibration = Arc::new(calibration);
         Ok(())
     }
 
     /// Targets have been checked with these points, which are strangers no longer.
-    fn forget(&mut self, known: &Strangers) {
+    fn forget(&mut self, known: &UncoveredPoints) {
         let dim = self.transform.dim();
         let longest = (self.embedding).longest_stored(known.iter(dim).map(|(_, vector)| vector));
-        self.ledger.longest = self.ledger.longest.max(longest);
-        self.strangers = self.strangers.but(known, dim);
-        self.ledger.strangers = self.strangers.len() as u64;
-        (self.ledger.unchecked, self.ledger.unchecked_radius) = (0, 0.0);
+        self.build_stats.longest = self.build_stats.longest.max(longest);
+        self.uncovered = self.uncovered.but(known, dim);
+        self.build_stats.uncovered = self.uncovered.len() as u64;
+        (
+            self.build_stats.unchecked,
+            self.build_stats.unchecked_radius,
+        ) = (0, 0.0);
     }
 
     /// Trains axes, cells, bins and calibration anew, from the points that there are: what a build from them would give.
@@ -228,9 +243,9 @@ impl Index {
             workers: self.workers.clone(),
             ..built
         };
-        next.ledger.trainings = self.ledger.trainings + 1;
+        next.build_stats.trainings = self.build_stats.trainings + 1;
         // An identifier that was removed is not given again because cells were trained.
-        next.ledger.next_id = self.next_id();
+        next.build_stats.next_id = self.next_id();
         Ok(next)
     }
 
@@ -253,8 +268,8 @@ impl Index {
         let mut next = self.rebuilt(embedding, config, &Cancel::default())?;
         if self.len() <= EXHAUSTIVE_POINTS {
             // So few points are no training.
-            next.ledger.built = next.ledger.built.min(self.ledger.built);
-            next.ledger.trainings = self.ledger.trainings;
+            next.build_stats.built = next.build_stats.built.min(self.build_stats.built);
+            next.build_stats.trainings = self.build_stats.trainings;
         }
         Ok(Some(next))
     }

@@ -1,24 +1,22 @@
 //! Cells that points come to: in the tail, or, when that has become too long, with all their points laid out anew.
 
-use super::LiveCell;
+use super::reassign::{Settled, settle};
 use super::reshape::{Members, code_shape, gather, relay, tail_limit};
-use super::settle::{Settled, settle};
-use super::tail::Tail;
-use super::view::Snapshot;
-use crate::cell::part::Projected;
+use crate::bins::Projected;
+use crate::segment::{AppendBuffer, DeltaCell, Snapshot, Uncoded};
 use garlic_core::Result;
 
 /// A cell and what takes its place.
 pub(super) struct Replaced {
     pub(super) cell: usize,
     /// The first has its number, the others get new ones.
-    pub(super) cells: Vec<LiveCell>,
+    pub(super) cells: Vec<DeltaCell>,
     /// Identifiers of the points that have joined it; none when all its points lie elsewhere now.
     pub(super) joined: Option<Vec<u64>>,
 }
 
 impl Replaced {
-    pub(super) fn whole(cell: usize, cells: Vec<LiveCell>) -> Self {
+    pub(super) fn whole(cell: usize, cells: Vec<DeltaCell>) -> Self {
         Self {
             cell,
             cells,
@@ -28,10 +26,10 @@ impl Replaced {
 }
 
 /// A cell without points, with the shape it had.
-pub(super) fn emptied(view: &Snapshot<'_>, cell: usize) -> LiveCell {
-    LiveCell {
+pub(super) fn emptied(view: &Snapshot<'_>, cell: usize) -> DeltaCell {
+    DeltaCell {
         shape: view.live_cell(cell).shape.clone(),
-        ..LiveCell::default()
+        ..DeltaCell::default()
     }
 }
 
@@ -51,7 +49,7 @@ pub(super) struct Coming {
 impl Coming {
     pub(super) fn new(view: &Snapshot<'_>, cell: usize, joining: Members) -> Result<Self> {
         let state = view.live_cell(cell);
-        let waiting = state.tail.as_ref().map_or(0, Tail::len) + joining.ids.len();
+        let waiting = state.tail.as_ref().map_or(0, AppendBuffer::len) + joining.ids.len();
         let mut coming = Self {
             cell,
             members: joining,
@@ -83,7 +81,7 @@ impl Coming {
         let dim = view.index.transform.dim();
         let (cell, state) = (self.cell, view.live_cell(self.cell));
         let mut members = self.members.and(dim, self.moved)?;
-        let waiting = state.tail.as_ref().map_or(0, Tail::len) + members.ids.len();
+        let waiting = state.tail.as_ref().map_or(0, AppendBuffer::len) + members.ids.len();
         let overflows = !self.whole && waiting > tail_limit(view, state.living);
         if overflows {
             members = gather(view, cell, Some(&members))?;
@@ -104,16 +102,17 @@ impl Coming {
             frame.axes,
         );
         let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
-        let tail = Tail::new(
-            state.tail.as_ref(),
-            members,
-            &projected,
-            view.centres(cell).0,
-            frame.code_steps(),
-            code_shape(view),
+        let joining = Uncoded {
+            projected: &projected,
+            vectors: &members.vectors,
             dim,
-        )?;
-        let state = LiveCell {
+            ids: &members.ids,
+        };
+        let (centres, _) = view.centres(cell);
+        let steps = frame.code_steps();
+        let tail = state.tail.as_ref();
+        let tail = AppendBuffer::new(tail, joining, centres, steps, code_shape(view))?;
+        let state = DeltaCell {
             living: state.living + joined.len(),
             dead: state.dead - gone,
             tail: Some(tail),

@@ -7,8 +7,8 @@ use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 
 use super::reshape::Members;
-use super::view::Snapshot;
-use crate::model::Cells;
+use crate::partition::Cells;
+use crate::segment::Snapshot;
 use garlic_core::Cancel;
 use garlic_core::Result;
 use garlic_core::{Lists, by_label};
@@ -75,8 +75,8 @@ fn best_of(view: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<
         .copied()
         .collect();
     let cells = Cells {
-        anisotropy: view.segment.model.anisotropy,
-        rank: view.segment.model.rank(),
+        anisotropy: view.segment.cells.anisotropy,
+        rank: view.segment.cells.rank(),
         means: &means,
         shape: |number: usize| {
             let frame = view.frame(around[number] as usize);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Two clouds of 300 points, a cell each; some points of the second are with the first.
-    fn mixed(strangers: usize) -> Index {
+    fn mixed(uncovered: usize) -> Index {
         let values = [cloud(300, 0.0, 1), cloud(300, 9.0, 2)].concat();
         let cells: Vec<u32> = (0..600).map(|i| u32::from(i >= 300 + strangers)).collect();
         let builder = Index::builder().set("calibration_queries", "0").unwrap();

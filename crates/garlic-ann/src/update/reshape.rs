@@ -1,16 +1,14 @@
 //! Fitting cells anew: to points that have come, without those that have gone, in two where one is too large.
 
+use crate::bins::Scales;
+use crate::streams;
 use std::sync::Arc;
 
 use garlic_linalg::{Matrix, kmeans_plus_plus, lloyd};
 
-use super::run::{CodeShape, Run};
-use super::view::Snapshot;
-use super::{LiveCell, Shape};
-use crate::cell::part::{Projected, Scales};
-use crate::model::fit_cell;
-use crate::train::fit::default_cells;
-use crate::train::streams;
+use crate::bins::Projected;
+use crate::partition::{default_cells, fit_cell};
+use crate::segment::{CodeShape, DeltaCell, RewrittenCell, Shape, Snapshot, Uncoded};
 use crate::transform::outside;
 use garlic_core::Cancel;
 use garlic_core::Result;
@@ -60,9 +58,9 @@ pub(super) fn tail_limit(view: &Snapshot<'_>, living: usize) -> usize {
 /// The size of codes.
 pub(super) fn code_shape(view: &Snapshot<'_>) -> CodeShape {
     CodeShape {
-        rank: view.segment.model.rank(),
-        width: view.segment.learned.width,
-        bits: view.segment.learned.bits,
+        rank: view.segment.cells.rank(),
+        width: view.segment.encoded.width,
+        bits: view.segment.encoded.bits,
     }
 }
 
@@ -73,8 +71,8 @@ pub(super) fn gather(view: &Snapshot<'_>, cell: usize, more: Option<&Members>) -
     let mut rows = StoredRows::new(index.segment.vectors.element());
     let mut ids = Vec::new();
     let bins = view.base_bins(cell);
-    let learned = &view.segment.learned;
-    for position in bins.flat_map(|bin| learned.positions(bin)) {
+    let encoded = &view.segment.encoded;
+    for position in bins.flat_map(|bin| encoded.positions(bin)) {
         if view.is_alive(position as u32) {
             rows.push(&index.segment.vectors, dim, position);
             ids.push(index.segment.ids[position]);
@@ -155,7 +153,7 @@ impl Members {
         Self {
             vectors: StoredRows::new(view.index.segment.vectors.element()).into(),
             ids: Vec::new(),
-            points: Matrix::zeros(0, view.segment.model.dim()),
+            points: Matrix::zeros(0, view.segment.cells.dim()),
             beyond: Vec::new(),
         }
     }
@@ -178,7 +176,7 @@ pub(super) fn relay(
     cell: usize,
     members: Members,
     total: usize,
-) -> Vec<LiveCell> {
+) -> Vec<DeltaCell> {
     let dim = view.index.transform.dim();
     let seed =
         view.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (members.ids.len() as u64) << 20;
@@ -228,7 +226,7 @@ struct Frame {
 }
 
 fn fit(view: &Snapshot<'_>, members: &Members, seed: u64) -> Frame {
-    let model = &view.segment.model;
+    let model = &view.segment.cells;
     let (rank, dim) = (model.rank(), model.dim());
     let fitted = fit_cell(members.points.as_rows(), model.form(), seed);
     let mut axes = fitted.axes.into_vec();
@@ -246,7 +244,7 @@ fn fit(view: &Snapshot<'_>, members: &Members, seed: u64) -> Frame {
 /// Whether a cell's points are no longer where, or as far spread as, those were that it was fitted to.
 fn has_drifted(view: &Snapshot<'_>, cell: usize, members: &Members) -> bool {
     let (frame, mean) = (view.frame(cell), view.mean(cell));
-    let (rank, dim) = (view.segment.model.rank(), view.segment.model.dim());
+    let (rank, dim) = (view.segment.cells.rank(), view.segment.cells.dim());
     let count = members.ids.len().max(1) as f64;
     let (mut sums, mut squares) = (vec![0.0f64; dim], 0.0f64);
     for row in members.points.as_rows().iter() {
@@ -263,7 +261,7 @@ fn has_drifted(view: &Snapshot<'_>, cell: usize, members: &Members) -> bool {
     moved > MOVED * now || now > SPREAD * fitted || fitted > SPREAD * now
 }
 
-fn lay_out(view: &Snapshot<'_>, frame: Frame, members: Members, seed: u64) -> LiveCell {
+fn lay_out(view: &Snapshot<'_>, frame: Frame, members: Members, seed: u64) -> DeltaCell {
     let shape = code_shape(view);
     let Members {
         vectors,
@@ -273,17 +271,15 @@ fn lay_out(view: &Snapshot<'_>, frame: Frame, members: Members, seed: u64) -> Li
     } = members;
     let projected = Projected::new(points, beyond, &frame.mean, &frame.axes);
     let scales: Scales = projected.scales(&frame.mean, &frame.axes, shape.width, shape.bits);
-    let run = Run::new(
-        &projected,
-        scales.steps(),
-        shape,
-        view.index.config.bins.bin_size,
-        seed ^ streams::BINS,
-        &vectors,
-        view.index.transform.dim(),
-        &ids,
-    );
-    LiveCell {
+    let points = Uncoded {
+        projected: &projected,
+        vectors: &vectors,
+        dim: view.index.transform.dim(),
+        ids: &ids,
+    };
+    let (bin_size, seed) = (view.index.config.bins.bin_size, seed ^ streams::BINS);
+    let run = RewrittenCell::new(points, scales.steps(), shape, bin_size, seed);
+    DeltaCell {
         base: false,
         dead: 0,
         living: ids.len(),

@@ -8,7 +8,7 @@ use garlic_linalg::Rows;
 
 use super::super::{Live, Options};
 use super::sim::SimDisk;
-use crate::index::Index;
+use crate::segment::Index;
 use garlic_core::{Error, Result};
 
 /// Dimension of the vectors; odd, so that records need padding.

@@ -11,7 +11,7 @@ use garlic_linalg::{random_stream, uniform_unit};
 use super::super::current::LOCK;
 use super::super::disk::{Disk, Held, Input, Lock, Opening, Output};
 use super::device::{Change, DIRECTORY, Inode, Keep};
-use crate::index::Index;
+use crate::segment::Index;
 use garlic_core::{Error, Result};
 
 /// `ENOSPC`, no space left on device.

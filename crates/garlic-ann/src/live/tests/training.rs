@@ -14,7 +14,7 @@ use super::super::{Live, Options, Turn, Writer};
 use super::sim::{NO_SPACE, Plan, SimDisk};
 use crate::Search;
 use crate::config::Config;
-use crate::index::Index;
+use crate::segment::Index;
 
 const DIM: usize = 8;
 /// Points of the index that most tests begin with: a few less than make a training due.

@@ -8,34 +8,32 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, nearest_centres};
 use garlic_simd::{CODE_LANES, code_block_bytes};
 
-use super::bits::Bits;
-use super::coded::Coded;
-use super::reshape::Members;
-use super::run::CodeShape;
-use crate::cell::learned::{Bin, Bounds};
-use crate::cell::part::{Projected, Steps, copy_lane, encode_lane, lane_block};
+use super::coded::{Coded, Uncoded};
+use super::rewritten::CodeShape;
+use super::tombstones::Bits;
+use crate::bins::{Bin, Bounds};
+use crate::quantize::{Steps, copy_lane, encode_lane, lane_block};
 use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
 
 /// Points that have joined a cell, in the order of the bins that they lie behind; a copy shares them.
 #[derive(Clone, Debug)]
-pub(crate) struct Tail {
+pub(crate) struct AppendBuffer {
     pub(crate) data: Arc<Coded>,
     /// Points that have been removed.
     pub(crate) dead: Bits,
 }
 
-impl Tail {
+impl AppendBuffer {
     /// The living points of `before`, then `joining`, behind bins with these coded centres.
-    pub(super) fn new(
-        before: Option<&Tail>,
-        joining: Members,
-        projected: &Projected,
+    pub(crate) fn new(
+        before: Option<&AppendBuffer>,
+        joining: Uncoded<'_>,
         centres: &[f32],
         steps: Steps<'_>,
         shape: CodeShape,
-        dim: usize,
     ) -> Result<Self> {
+        let (projected, dim) = (joining.projected, joining.dim);
         let centres = Matrix::from_vec(centres.to_vec(), shape.rank)?;
         let (labels, _) = nearest_centres(projected.y.as_rows(), centres.as_rows());
         let mut order: Vec<u32> = (0..labels.len() as u32).collect();
@@ -52,7 +50,7 @@ impl Tail {
                 first: first as u32,
                 block: (blocks.len() / bytes) as u32,
             });
-            if let Some(Tail { data, dead }) = before {
+            if let Some(AppendBuffer { data, dead }) = before {
                 let points = data.points(bin);
                 let codes = data.codes(bin);
                 for at in points.clone().filter(|at| !dead.get(*at)) {
@@ -75,7 +73,7 @@ impl Tail {
                 let block = lane_block(bytes, lane, &mut blocks);
                 let (y, norm) = (projected.y.row(at), projected.norms[at]);
                 encode_lane(shape.bits, steps.points, y, norm, block, lane % CODE_LANES);
-                vectors.push(&joining.vectors, dim, at);
+                vectors.push(joining.vectors, dim, at);
                 ids.push(joining.ids[at]);
                 here.push(i);
             }

@@ -2,17 +2,28 @@
 
 use std::ops::Range;
 
-use crate::cell::learned::{Bin, Bounds};
+use crate::bins::{Bin, Bounds, Projected};
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
+
+/// Points that are to be encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uncoded<'a> {
+    /// The points in their cell's frame.
+    pub(crate) projected: &'a Projected,
+    /// Their vectors of dimension `dim`, in the same order.
+    pub(crate) vectors: &'a StoredVectors,
+    pub(crate) dim: usize,
+    pub(crate) ids: &'a [u64],
+}
 
 /// Codes and vectors in the order of a cell's bins: nothing here ever changes.
 #[derive(Debug)]
 pub(crate) struct Coded {
     /// Where the bins' points lie, counted from the first here; one more than there are bins.
-    pub(super) bins: Vec<Bin>,
-    pub(super) blocks: Buffer<u8>,
-    pub(super) block_bytes: usize,
+    pub(crate) bins: Vec<Bin>,
+    pub(crate) blocks: Buffer<u8>,
+    pub(crate) block_bytes: usize,
     /// What the points of each bin can be skipped by; means nothing where there are none.
     pub(crate) bounds: Vec<Bounds>,
     pub(crate) vectors: StoredVectors,

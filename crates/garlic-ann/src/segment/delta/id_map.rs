@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 /// Stands for an identifier that has been removed.
-const GONE: u32 = u32::MAX;
+pub(crate) const GONE: u32 = u32::MAX;
 
 /// Cells of identifiers that are not, or no longer, where the base has them.
 ///
 /// Sorted lists, each at least twice as long as the next one: a batch is one new list, merged with those before
 /// it while they are not much longer. A copy shares all lists.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Homes {
-    levels: Vec<Arc<Vec<(u64, u32)>>>,
+pub(crate) struct IdMap {
+    pub(crate) levels: Vec<Arc<Vec<(u64, u32)>>>,
 }
 
-impl Homes {
+impl IdMap {
     /// The cell of an identifier; none when it has been removed or was never heard of here.
     pub(crate) fn cell(&self, id: u64) -> Option<u32> {
         for level in self.levels.iter().rev() {
@@ -60,7 +60,7 @@ impl Homes {
 }
 
 /// Both sorted lists in one; of two entries for one identifier the newer one stays.
-fn merge(older: &[(u64, u32)], newer: &[(u64, u32)]) -> Vec<(u64, u32)> {
+pub(crate) fn merge(older: &[(u64, u32)], newer: &[(u64, u32)]) -> Vec<(u64, u32)> {
     let mut all = Vec::with_capacity(older.len() + newer.len());
     let mut older = older.iter().copied().peekable();
     for entry in newer {
@@ -76,14 +76,14 @@ fn merge(older: &[(u64, u32)], newer: &[(u64, u32)]) -> Vec<(u64, u32)> {
 
 /// Positions of the base's identifiers; made when first asked for.
 #[derive(Debug)]
-pub(crate) enum Lookup {
+pub(crate) enum IdLookup {
     /// Position by identifier, [`GONE`] where there is none: for identifiers that are nearly row numbers.
     Dense(Vec<u32>),
     /// Sorted by identifier.
     Sorted(Vec<(u64, u32)>),
 }
 
-impl Lookup {
+impl IdLookup {
     pub(crate) fn new(ids: &[u64]) -> Self {
         let largest = ids.iter().copied().max().unwrap_or(0);
         if largest < 4 * ids.len() as u64 {
@@ -146,7 +146,7 @@ mod tests {
     fn homes_answer_like_a_map() {
         let mut rng = random_stream(3, 1);
         let mut draw = |n: usize| (uniform_unit(&mut rng) * n as f64) as usize;
-        let (mut homes, mut map) = (Homes::default(), HashMap::new());
+        let (mut homes, mut map) = (IdMap::default(), HashMap::new());
         for step in 0..400 {
             let mut batch: Vec<u64> = (0..1 + draw(30)).map(|_| draw(500) as u64).collect();
             batch.sort_unstable();
@@ -172,8 +172,8 @@ mod tests {
     fn both_tables_find_every_identifier() {
         for factor in [1u64, 3, 1000, u64::MAX >> 20] {
             let ids: Vec<u64> = (0..100).map(|i| (i * 37 % 100) * factor).collect();
-            let lookup = Lookup::new(&ids);
-            assert_eq!(matches!(lookup, Lookup::Dense(_)), factor < 5);
+            let lookup = IdLookup::new(&ids);
+            assert_eq!(matches!(lookup, IdLookup::Dense(_)), factor < 5);
             for (position, id) in (0..).zip(&ids) {
                 assert_eq!(lookup.position(*id), Some(position));
             }

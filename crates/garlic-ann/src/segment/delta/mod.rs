@@ -8,42 +8,30 @@
 //!
 //! All of it is shared between copies of an index until one of them changes: a copy is a snapshot.
 
-mod bits;
+mod append;
 mod coded;
-mod drift;
-mod edit;
-mod flatten;
-mod homes;
-mod join;
-mod reshape;
-mod run;
-mod settle;
-mod tail;
-mod view;
+mod id_map;
+mod rewritten;
+mod tombstones;
 
-pub use drift::{Drift, Ledger};
-pub(crate) use homes::Lookup;
-pub use view::EXHAUSTIVE_POINTS;
-pub(crate) use view::{BinView, Snapshot};
+pub(crate) use append::AppendBuffer;
+pub(crate) use coded::{Coded, Uncoded};
+pub(crate) use id_map::{IdLookup, IdMap};
+pub(crate) use rewritten::{CodeShape, RewrittenCell, RewrittenData};
+pub(crate) use tombstones::Bits;
 
+use crate::bins::Scales;
 use std::sync::{Arc, Weak};
 
-use bits::Bits;
-use homes::Homes;
-use run::Run;
-use tail::Tail;
-
-use crate::cell::part::Scales;
-
 /// Positions that share an entry of the table from positions to cells.
-const PAGE: usize = 8;
+pub(crate) const PAGE: usize = 8;
 
-/// Changes since the base was laid out; none in an index that was built or opened.
+/// DeltaSegment since the base was laid out; none in an index that was built or opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Overlay(Option<Arc<Changes>>);
+pub(crate) struct Delta(pub(crate) Option<Arc<DeltaSegment>>);
 
-impl Overlay {
-    pub(crate) fn changes(&self) -> Option<&Changes> {
+impl Delta {
+    pub(crate) fn changes(&self) -> Option<&DeltaSegment> {
         self.0.as_deref()
     }
 
@@ -58,7 +46,7 @@ impl Overlay {
             + size_of_val(&*numbering.cells);
         let cells = changes.cells.iter();
         let points = cells.clone().map(|cell| {
-            let run = cell.run.as_ref().map_or(0, Run::bytes);
+            let run = cell.run.as_ref().map_or(0, RewrittenCell::bytes);
             run + cell.tail.as_ref().map_or(0, |tail| tail.data.bytes())
         });
         let shapes = cells.filter_map(|cell| cell.shape.as_ref());
@@ -70,15 +58,15 @@ impl Overlay {
     }
 
     /// What tells this state from all others.
-    pub(crate) fn stamp(&self) -> OverlayStamp {
-        OverlayStamp(self.0.as_ref().map(Arc::downgrade))
+    pub(crate) fn stamp(&self) -> DeltaStamp {
+        DeltaStamp(self.0.as_ref().map(Arc::downgrade))
     }
 }
 
 /// One state of an overlay, without keeping it.
-pub(crate) struct OverlayStamp(Option<Weak<Changes>>);
+pub(crate) struct DeltaStamp(Option<Weak<DeltaSegment>>);
 
-impl OverlayStamp {
+impl DeltaStamp {
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => a.ptr_eq(b),
@@ -90,21 +78,21 @@ impl OverlayStamp {
 
 /// All that differs from the base.
 #[derive(Clone, Debug)]
-pub(crate) struct Changes {
+pub(crate) struct DeltaSegment {
     /// Means of all cells, one a row; those of pruned cells are infinitely far away.
-    means: Arc<Vec<f32>>,
-    cells: Vec<Arc<LiveCell>>,
+    pub(crate) means: Arc<Vec<f32>>,
+    pub(crate) cells: Vec<Arc<DeltaCell>>,
     /// Points of the base that have been removed, and those of cells that have left it.
-    dead: Bits,
-    homes: Homes,
+    pub(crate) dead: Bits,
+    pub(crate) homes: IdMap,
     /// Points that have not been removed.
-    living: usize,
+    pub(crate) living: usize,
     /// No identifier is this large.
-    next_id: u64,
-    numbering: Arc<Numbering>,
+    pub(crate) next_id: u64,
+    pub(crate) numbering: Arc<Numbering>,
 }
 
-impl Changes {
+impl DeltaSegment {
     /// Points that have not been removed.
     pub(crate) fn living(&self) -> usize {
         self.living
@@ -113,60 +101,64 @@ impl Changes {
 
 /// A cell of a changed index.
 #[derive(Clone, Debug, Default)]
-struct LiveCell {
+pub(crate) struct DeltaCell {
     /// The cell's bins in the base belong to it.
-    base: bool,
+    pub(crate) base: bool,
     /// Removed points that are still in its bins.
-    dead: usize,
+    pub(crate) dead: usize,
     /// Points that have not been removed.
-    living: usize,
+    pub(crate) living: usize,
     /// Mean, axes and scales, where they are not those of the base.
-    shape: Option<Arc<Shape>>,
+    pub(crate) shape: Option<Arc<Shape>>,
     /// The points of a cell that has left the base.
-    run: Option<Run>,
+    pub(crate) run: Option<RewrittenCell>,
     /// Points that have come since.
-    tail: Option<Tail>,
+    pub(crate) tail: Option<AppendBuffer>,
 }
 
-impl LiveCell {
+impl DeltaCell {
     /// Whether the cell has no points and takes none.
-    fn is_pruned(&self) -> bool {
+    pub(crate) fn is_pruned(&self) -> bool {
         !self.base && self.run.is_none()
     }
 }
 
 /// Mean, axes and scales of a cell that was fitted anew.
 #[derive(Debug)]
-struct Shape {
-    mean: Vec<f32>,
-    axes: Vec<f32>,
-    variances: Vec<f32>,
-    residual: f32,
-    scales: Scales,
+pub(crate) struct Shape {
+    pub(crate) mean: Vec<f32>,
+    pub(crate) axes: Vec<f32>,
+    pub(crate) variances: Vec<f32>,
+    pub(crate) residual: f32,
+    pub(crate) scales: Scales,
 }
 
 /// Numbers for the bins of all runs, and for the points of all runs and tails, behind those of the base.
 #[derive(Debug, Default)]
-struct Numbering {
+pub(crate) struct Numbering {
     /// First bin and first position of each cell's run, and first position of its tail.
-    cells: Vec<Place>,
+    pub(crate) cells: Vec<Place>,
     /// Cell of every bin behind the base.
-    bin_cell: Vec<u32>,
+    pub(crate) bin_cell: Vec<u32>,
     /// Cell of every [`PAGE`] positions behind the base.
-    page_cell: Vec<u32>,
+    pub(crate) page_cell: Vec<u32>,
 }
 
 /// Where the numbers of a cell begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    first_bin: u32,
-    run: u32,
-    tail: u32,
+    pub(crate) first_bin: u32,
+    pub(crate) run: u32,
+    pub(crate) tail: u32,
 }
 
 impl Numbering {
     /// None when there are more numbers than 32 bits have; compacting frees those of removed points.
-    fn new(cells: &[Arc<LiveCell>], base_bins: usize, base_points: usize) -> Option<Self> {
+    pub(crate) fn new(
+        cells: &[Arc<DeltaCell>],
+        base_bins: usize,
+        base_points: usize,
+    ) -> Option<Self> {
         let mut all = Self::default();
         let start = first_position(base_points);
         for (cell, state) in (0..).zip(cells) {
@@ -197,6 +189,6 @@ impl Numbering {
 }
 
 /// The first position behind a base of `points` points.
-fn first_position(points: usize) -> usize {
+pub(crate) fn first_position(points: usize) -> usize {
     points.next_multiple_of(PAGE)
 }

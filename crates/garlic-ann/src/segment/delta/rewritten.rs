@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use garlic_simd::{CodeBits, code_block_bytes};
 
-use super::bits::Bits;
-use super::coded::Coded;
-use crate::cell::learned::{Bin, append_bins};
-use crate::cell::part::{Part, Projected, Steps, decode_centres};
+use super::coded::{Coded, Uncoded};
+use super::tombstones::Bits;
+use crate::bins::{Bin, EncodedCell, append_bins};
+use crate::quantize::{Steps, decode_centres};
 use garlic_core::buffer::Buffer;
-use garlic_core::vectors::StoredVectors;
 
 /// The points of a cell when it was last laid out; a copy shares them.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) data: Arc<RunData>,
+pub(crate) struct RewrittenCell {
+    pub(crate) data: Arc<RewrittenData>,
     /// Points that have been removed.
     pub(crate) dead: Bits,
 }
 
 /// Points of a run with the bins that they are cut into.
 #[derive(Debug)]
-pub(crate) struct RunData {
+pub(crate) struct RewrittenData {
     pub(crate) coded: Coded,
     pub(crate) bin_blocks: Buffer<u8>,
     /// Coded centres of the bins, `rank` values each.
@@ -29,32 +28,26 @@ pub(crate) struct RunData {
 }
 
 /// What the codes of a run look like.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct CodeShape {
     pub(crate) rank: usize,
     pub(crate) width: usize,
     pub(crate) bits: CodeBits,
 }
 
-impl Run {
-    /// Lays out `projected`, whose vectors and identifiers are given in the same order.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, all of them different things"
-    )]
+impl RewrittenCell {
+    /// Cuts points into bins and encodes them.
     pub(crate) fn new(
-        projected: &Projected,
+        points: Uncoded<'_>,
         steps: Steps<'_>,
         shape: CodeShape,
         bin_size: usize,
         seed: u64,
-        vectors: &StoredVectors,
-        dim: usize,
-        ids: &[u64],
     ) -> Self {
+        let projected = points.projected;
         let cut = projected.cut(bin_size, seed, |_| false);
         let part = projected.encode(&cut, steps, shape.width, shape.bits);
-        let Part {
+        let EncodedCell {
             order,
             sizes,
             bin_blocks,
@@ -77,12 +70,12 @@ impl Run {
             blocks: blocks.into(),
             block_bytes: code_block_bytes(shape.bits, shape.width),
             bounds,
-            vectors: vectors.pick(dim, &order),
-            ids: order.iter().map(|i| ids[*i as usize]).collect(),
+            vectors: points.vectors.pick(points.dim, &order),
+            ids: order.iter().map(|i| points.ids[*i as usize]).collect(),
         };
         Self {
             dead: Bits::new(coded.len()),
-            data: Arc::new(RunData {
+            data: Arc::new(RewrittenData {
                 coded,
                 bin_blocks: bin_blocks.into(),
                 centres,
@@ -102,7 +95,7 @@ impl Run {
     }
 }
 
-impl RunData {
+impl RewrittenData {
     /// Number of bins.
     pub(crate) fn bin_count(&self) -> usize {
         self.coded.bounds.len()

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 /// Words of a piece: 4,096 marks.
-const WORDS: usize = 64;
+pub(crate) const WORDS: usize = 64;
 
 /// A set of numbers below a limit. Copying is cheap, and changing a copy copies only the pieces that change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     /// No pieces at all while the set is empty.
-    pieces: Vec<Option<Arc<[u64; WORDS]>>>,
-    limit: usize,
-    count: usize,
+    pub(crate) pieces: Vec<Option<Arc<[u64; WORDS]>>>,
+    pub(crate) limit: usize,
+    pub(crate) count: usize,
 }
 
 impl Bits {

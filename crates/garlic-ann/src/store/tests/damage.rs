@@ -116,7 +116,7 @@ fn garbage_with_right_checksums_never_panics() {
     }
 }
 
-/// Changes bytes inside a section and repairs the checksums, as an attacker or a faulty writer would; returns
+/// DeltaSegment bytes inside a section and repairs the checksums, as an attacker or a faulty writer would; returns
 /// how many of these files were refused. Whatever is accepted can be searched.
 fn spoil_everywhere(original: &[u8]) -> usize {
     let layout = layout_of(original);
@@ -226,7 +226,7 @@ fn sections_that_do_not_fit_together_are_refused() {
     assert_inconsistent(&e, "SPACE", "ask for 276 bytes more, it has 340");
     let e = error_of(|index| Arc::make_mut(&mut index.transform).scale.push(1.0));
     assert!(matches!(e, FormatError::Padding { .. }), "{e:?}");
-    let e = error_of(|index| index.config.model = crate::config::Model::Tempered);
+    let e = error_of(|index| index.config.model = crate::config::Model::AnisotropicCells);
     assert_inconsistent(&e, "META", "another segment");
     let e = error_of(|index| segment(index).cells[2].bins = segment(index).cells[1].bins.clone());
     assert_inconsistent(&e, "BINS", "a grid of 1 coordinates in a frame of 2 axes");

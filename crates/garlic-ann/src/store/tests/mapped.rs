@@ -5,7 +5,7 @@ use std::path::Path;
 use garlic_simd::CODE_LANES;
 
 use super::*;
-use crate::cell::learned::{Bin, Learned};
+use crate::cell::encoded::{Bin, EncodedBins};
 use crate::index::Segment;
 use crate::{Error, Search};
 
@@ -22,31 +22,31 @@ fn open_changed(path: &Path, change: impl FnOnce(&mut Segment)) -> Index {
     Index::open(path).unwrap()
 }
 
-fn learned(index: &Index) -> &Learned {
-    &index.tempered().unwrap().learned
+fn encoded(index: &Index) -> &EncodedBins {
+    &index.tempered().unwrap().encoded
 }
 
 /// Fails unless every accessor gives an answer within the arrays, whatever it is asked.
 fn ask_everything(index: &Index) {
     let segment = index.tempered().unwrap();
-    let learned = learned(index);
+    let encoded = encoded(index);
     let far = [usize::MAX - 1, usize::MAX, u32::MAX as usize];
     let mut centres = Vec::new();
-    for cell in (0..learned.cells() + 3).chain(far) {
-        let bins = learned.bins_of(cell);
-        assert!(bins.start <= bins.end && bins.end <= learned.bounds.len());
-        let codes = learned.bin_codes(cell);
-        assert!(codes.len().is_multiple_of(learned.bin_block_bytes()));
+    for cell in (0..encoded.cells() + 3).chain(far) {
+        let bins = encoded.bins_of(cell);
+        assert!(bins.start <= bins.end && bins.end <= encoded.bounds.len());
+        let codes = encoded.bin_codes(cell);
+        assert!(codes.len().is_multiple_of(encoded.bin_block_bytes()));
         assert!(segment.cell_len(cell) <= index.len());
-        learned.decode_centres(cell, segment.model().rank(), &mut centres);
+        encoded.decode_centres(cell, segment.cells().rank(), &mut centres);
     }
-    for bin in (0..learned.bounds.len() + 3).chain(far) {
-        let positions = learned.positions(bin);
+    for bin in (0..encoded.bounds.len() + 3).chain(far) {
+        let positions = encoded.positions(bin);
         assert!(positions.start <= positions.end && positions.end <= index.len());
-        let blocks = learned.codes(bin).len() / learned.block_bytes();
+        let blocks = encoded.codes(bin).len() / encoded.block_bytes();
         assert!(positions.len() <= blocks * CODE_LANES);
     }
-    assert_eq!(segment.bin_cell().len(), learned.bounds.len());
+    assert_eq!(segment.bin_cell().len(), encoded.bounds.len());
     assert!(
         segment
             .bin_cell()
@@ -88,7 +88,7 @@ fn search_ids(index: &Index) -> [Vec<u64>; 3] {
 fn cells_and_bins_out_of_order_are_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
-    type Change = fn(&mut Learned);
+    type Change = fn(&mut EncodedBins);
     let changes: [Change; 7] = [
         |l| change!(l.cell_bins, |v| v[1] = u32::MAX),
         |l| change!(l.cell_bins, |v| v[2] = 0),
@@ -111,8 +111,8 @@ fn cells_and_bins_out_of_order_are_an_error() {
         },
     ];
     for change in changes {
-        let index = open_changed(&path, |segment| change(&mut segment.learned));
-        assert!(!learned(&index).in_order());
+        let index = open_changed(&path, |segment| change(&mut segment.encoded));
+        assert!(!encoded(&index).in_order());
         ask_everything(&index);
         for search in [Search::new(3), Search::new(3).exact(true)] {
             let error = index.search(&[50.0; 9], &search).unwrap_err();
@@ -130,15 +130,15 @@ fn padding_that_looks_like_points_is_no_hit() {
     // Every norm is zero: every lane, padding too, looks as near as can be.
     let index = open_changed(&path, |segment| {
         for bins in [true, false] {
-            let learned = &mut segment.learned;
+            let encoded = &mut segment.encoded;
             let bytes = match bins {
-                true => learned.bin_block_bytes(),
-                false => learned.block_bytes(),
+                true => encoded.bin_block_bytes(),
+                false => encoded.block_bytes(),
             };
             let all = if bins {
-                &mut learned.bin_blocks
+                &mut encoded.bin_blocks
             } else {
-                &mut learned.blocks
+                &mut encoded.blocks
             };
             *all = super::changed_buffer(all, |codes| {
                 for block in codes.chunks_exact_mut(bytes) {
@@ -183,14 +183,14 @@ fn numbers_that_are_none_are_no_distance() {
 #[test]
 fn an_index_in_order_is_asked_without_harm() {
     for mut index in indexes().into_iter().skip(1) {
-        assert!(learned(&index).in_order());
+        assert!(encoded(&index).in_order());
         if index.len() == 40 {
             ask_everything(&index);
         }
         let clone = index.clone();
         assert_eq!(
-            learned(&clone).blocks.as_ptr(),
-            learned(&index).blocks.as_ptr()
+            encoded(&clone).blocks.as_ptr(),
+            encoded(&index).blocks.as_ptr()
         );
         assert_eq!(clone.ids.as_ptr(), index.segment.ids.as_ptr());
         change!(index.segment.ids, |v| v[0] = 99);

@@ -127,7 +127,7 @@ fn every_large_array_is_aligned() {
     let mut index = tempered_sample(60, 8, Store::F16, 3);
     let bytes = index.to_bytes();
     let segment = fast(&mut index);
-    let (means, axes) = (&*segment.model.means, &*segment.model.axes);
+    let (means, axes) = (&*segment.cells.means, &*segment.cells.axes);
     let find = |needle: &[u8]| {
         bytes
             .windows(needle.len())
@@ -137,9 +137,9 @@ fn every_large_array_is_aligned() {
     for array in [
         bytemuck::cast_slice(means),
         bytemuck::cast_slice(axes),
-        bytemuck::cast_slice(&segment.learned.steps),
-        &segment.learned.bin_blocks,
-        &segment.learned.blocks,
+        bytemuck::cast_slice(&segment.encoded.steps),
+        &segment.encoded.bin_blocks,
+        &segment.encoded.blocks,
     ] {
         assert_eq!(find(array) % 64, 0);
     }
@@ -181,90 +181,90 @@ fn cells_that_make_no_sense_are_refused() {
     assert_inconsistent(&e, "SPACE", "9 with 10 axes");
     let e = error_of(|index| fast(index).calibration.settings[0].probes = 0);
     assert_inconsistent(&e, "META", "setting 0");
-    let e = error_of(|index| fast(index).calibration.settings[0].slack = f32::INFINITY);
+    let e = error_of(|index| fast(index).calibration.settings[0].bin_prune_ratio = f32::INFINITY);
     assert_inconsistent(&e, "META", "null");
 }
 
 #[test]
 fn bins_that_make_no_sense_are_refused() {
-    let e = error_of(|index| change!(fast(index).learned.steps, |v| v[2] = -1.0));
+    let e = error_of(|index| change!(fast(index).encoded.steps, |v| v[2] = -1.0));
     assert_inconsistent(&e, "LEARNED", "value 2 of the steps of points");
-    let e = error_of(|index| change!(fast(index).learned.bin_steps, |v| v[1] = 1e30));
+    let e = error_of(|index| change!(fast(index).encoded.bin_steps, |v| v[1] = 1e30));
     assert_inconsistent(&e, "LEARNED", "value 1 of the steps of bins");
-    let e = error_of(|index| change!(fast(index).learned.origins, |v| v[1] = -1e30));
+    let e = error_of(|index| change!(fast(index).encoded.origins, |v| v[1] = -1e30));
     assert_inconsistent(&e, "LEARNED", "value 1 of the origins");
-    let e = error_of(|index| change!(fast(index).learned.cell_bins, |v| v[0] = 1));
+    let e = error_of(|index| change!(fast(index).encoded.cell_bins, |v| v[0] = 1));
     assert_inconsistent(&e, "LEARNED", "do not begin");
     let e = error_of(|index| {
-        change!(fast(index).learned.cell_bins, |v| v[2] = v[1]);
+        change!(fast(index).encoded.cell_bins, |v| v[2] = v[1]);
     });
     assert_inconsistent(&e, "LEARNED", "cell 1 has 0 bins but not 0 blocks");
     let e = error_of(|index| {
-        change!(fast(index).learned.cell_bins, |v| v[2] = v[1] - 1);
+        change!(fast(index).encoded.cell_bins, |v| v[2] = v[1] - 1);
     });
     assert_inconsistent(&e, "LEARNED", "cell 1 has no bins");
     let e = error_of(|index| {
-        change!(fast(index).learned.cell_bins, |v| *v.last_mut().unwrap() +=
+        change!(fast(index).encoded.cell_bins, |v| *v.last_mut().unwrap() +=
             1)
     });
     assert_inconsistent(&e, "LEARNED", "bins");
-    let e = error_of(|index| change!(fast(index).learned.bin_block_of, |v| v[1] += 1));
+    let e = error_of(|index| change!(fast(index).encoded.bin_block_of, |v| v[1] += 1));
     assert_inconsistent(&e, "LEARNED", "cell 0 has");
-    let e = error_of(|index| change!(fast(index).learned.bins, |v| v[1].first = 0));
+    let e = error_of(|index| change!(fast(index).encoded.bins, |v| v[1].first = 0));
     assert_inconsistent(&e, "LEARNED", "bin 0 has no points");
-    let e = error_of(|index| change!(fast(index).learned.bins, |v| v[2].block = u32::MAX));
+    let e = error_of(|index| change!(fast(index).encoded.bins, |v| v[2].block = u32::MAX));
     assert_inconsistent(&e, "LEARNED", "bin 1 has");
     let e = error_of(|index| {
-        change!(fast(index).learned.bins, |bins| {
+        change!(fast(index).encoded.bins, |bins| {
             let last = bins.len() - 1;
             bins[last].first += 8;
             bins[last].block += 1;
         });
     });
     assert_inconsistent(&e, "LEARNED", "there are 60 points");
-    let e = error_of(|index| change!(fast(index).learned.bounds, |v| v[1].low = f32::MAX));
+    let e = error_of(|index| change!(fast(index).encoded.bounds, |v| v[1].low = f32::MAX));
     assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
-    let e = error_of(|index| change!(fast(index).learned.bounds, |v| v[1].radius = -1.0));
+    let e = error_of(|index| change!(fast(index).encoded.bounds, |v| v[1].radius = -1.0));
     assert_inconsistent(&e, "LEARNED", "bounds of bin 1");
 }
 
 #[test]
 fn codes_that_a_scan_could_stumble_over_are_refused() {
-    let e = error_of(|index| change!(fast(index).learned.blocks, |codes| codes[5] |= 0x80));
+    let e = error_of(|index| change!(fast(index).encoded.blocks, |codes| codes[5] |= 0x80));
     assert_inconsistent(&e, "CODES", "bin 0: a code in block 0");
-    let e = error_of(|index| change!(fast(index).learned.bin_blocks, |codes| codes[5] |= 0x80));
+    let e = error_of(|index| change!(fast(index).encoded.bin_blocks, |codes| codes[5] |= 0x80));
     assert_inconsistent(&e, "CODES", "cell 0: a code in block 0");
     for norm in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0] {
         let e = error_of(|index| {
-            let learned = &mut fast(index).learned;
-            let (bytes, mut codes) = (learned.block_bytes(), learned.blocks.to_vec());
+            let encoded = &mut fast(index).encoded;
+            let (bytes, mut codes) = (encoded.block_bytes(), encoded.blocks.to_vec());
             set_norm(&mut codes, bytes, 0, norm);
-            learned.blocks = codes.into();
+            encoded.blocks = codes.into();
         });
         assert_inconsistent(&e, "CODES", "is no norm for lane 0");
     }
     // The lanes behind the last point of a bin and the last bin of a cell.
     for norm in [f32::NAN, 0.0, 1.0, f32::MAX, f32::NEG_INFINITY] {
         let e = error_of(|index| {
-            let learned = &mut fast(index).learned;
-            let bins = 0..learned.bounds.len();
+            let encoded = &mut fast(index).encoded;
+            let bins = 0..encoded.bounds.len();
             let bin = bins
                 .into_iter()
-                .find(|bin| !learned.positions(*bin).len().is_multiple_of(CODE_LANES));
+                .find(|bin| !encoded.positions(*bin).len().is_multiple_of(CODE_LANES));
             let bin = bin.unwrap();
-            let lane = learned.bins[bin].block as usize * CODE_LANES + learned.positions(bin).len();
-            let (bytes, mut codes) = (learned.block_bytes(), learned.blocks.to_vec());
+            let lane = encoded.bins[bin].block as usize * CODE_LANES + encoded.positions(bin).len();
+            let (bytes, mut codes) = (encoded.block_bytes(), encoded.blocks.to_vec());
             set_norm(&mut codes, bytes, lane, norm);
-            learned.blocks = codes.into();
+            encoded.blocks = codes.into();
         });
         assert_inconsistent(&e, "CODES", "is no norm for lane");
         let e = error_of(|index| {
-            let learned = &mut fast(index).learned;
-            let lane = learned.bins_of(0).len();
+            let encoded = &mut fast(index).encoded;
+            let lane = encoded.bins_of(0).len();
             assert!(!lane.is_multiple_of(CODE_LANES));
-            let (bytes, mut codes) = (learned.bin_block_bytes(), learned.bin_blocks.to_vec());
+            let (bytes, mut codes) = (encoded.bin_block_bytes(), encoded.bin_blocks.to_vec());
             set_norm(&mut codes, bytes, lane, norm);
-            learned.bin_blocks = codes.into();
+            encoded.bin_blocks = codes.into();
         });
         assert_inconsistent(&e, "CODES", "cell 0");
     }
@@ -280,12 +280,12 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
             let sign = |i: usize| if i.is_multiple_of(2) { limit } else { -limit };
             (0..count).map(sign).collect()
         };
-        segment.model.means = signed(segment.model.means.len(), limit).into();
-        segment.model.axes = signed(segment.model.axes.len(), 1.0).into();
-        segment.learned.origins = signed(segment.learned.origins.len(), limit).into();
-        let steps = vec![limit * sound::LARGEST_STEP; segment.learned.steps.len()];
-        segment.learned.steps = steps.clone().into();
-        segment.learned.bin_steps = steps.into();
+        segment.cells.means = signed(segment.cells.means.len(), limit).into();
+        segment.cells.axes = signed(segment.cells.axes.len(), 1.0).into();
+        segment.encoded.origins = signed(segment.encoded.origins.len(), limit).into();
+        let steps = vec![limit * sound::LARGEST_STEP; segment.encoded.steps.len()];
+        segment.encoded.steps = steps.clone().into();
+        segment.encoded.bin_steps = steps.into();
         let index = Index::from_bytes(&index.to_bytes()).unwrap();
         for query in [[0.0; 9], [1.0; 9], [-1e15; 9]] {
             let search = Search::new(60).probes(3).bins(1.0).rerank(100);
@@ -308,13 +308,13 @@ fn arrays_of_the_wrong_length_are_refused() {
     assert_inconsistent(&e, "CELLS", "bytes");
     let e = length_error_of(|index| fast(index).model.dim = usize::MAX);
     assert_inconsistent(&e, "CELLS", "overflow");
-    let e = length_error_of(|index| fast(index).learned.width = 16);
+    let e = length_error_of(|index| fast(index).encoded.width = 16);
     assert_inconsistent(&e, "LEARNED", "bytes");
-    let e = length_error_of(|index| fast(index).learned.width = 1 << 40);
+    let e = length_error_of(|index| fast(index).encoded.width = 1 << 40);
     assert_inconsistent(&e, "LEARNED", "bytes");
-    let e = length_error_of(|index| fast(index).learned.width = usize::MAX);
+    let e = length_error_of(|index| fast(index).encoded.width = usize::MAX);
     assert_inconsistent(&e, "LEARNED", "overflow");
-    let e = length_error_of(|index| change!(fast(index).learned.blocks, |v| v.truncate(64)));
+    let e = length_error_of(|index| change!(fast(index).encoded.blocks, |v| v.truncate(64)));
     assert_inconsistent(&e, "CODES", "bytes");
     let e = length_error_of(|index| change!(index.segment.ids, |v| v.truncate(59)));
     assert_inconsistent(&e, "META", "VECTORS");
@@ -359,25 +359,25 @@ fn verify_finds_what_opening_leaves_out() {
     // Zero rows belong at the end.
     let e = verify_error_of(|index| change!(fast(index).model.axes, |v| v[9..18].fill(0.0)));
     assert_inconsistent(&e, "CELLS", "axes 1 and 1");
-    let e = verify_error_of(|index| change!(fast(index).learned.origins, |v| v[0] += 5.0));
+    let e = verify_error_of(|index| change!(fast(index).encoded.origins, |v| v[0] += 5.0));
     assert_inconsistent(&e, "LEARNED", "axis 0 has the origin");
     let e = verify_error_of(|index| change_vectors(index, |values| values[9 * 4] += 50.0));
     assert_inconsistent(&e, "CODES", "position 4: its norm");
-    let e = verify_error_of(|index| change!(fast(index).learned.blocks, |codes| codes[4] ^= 0x10));
+    let e = verify_error_of(|index| change!(fast(index).encoded.blocks, |codes| codes[4] ^= 0x10));
     assert_inconsistent(&e, "CODES", "along axis 0 is not coded");
-    let e = verify_error_of(|index| change!(fast(index).learned.steps, |v| v[0] *= 3.0));
+    let e = verify_error_of(|index| change!(fast(index).encoded.steps, |v| v[0] *= 3.0));
     assert_inconsistent(&e, "CODES", "is not coded");
     let e = verify_error_of(|index| {
-        let learned = &mut fast(index).learned;
-        let (bytes, mut codes) = (learned.bin_block_bytes(), learned.bin_blocks.to_vec());
+        let encoded = &mut fast(index).encoded;
+        let (bytes, mut codes) = (encoded.bin_block_bytes(), encoded.bin_blocks.to_vec());
         set_norm(&mut codes, bytes, 0, 1e6);
-        learned.bin_blocks = codes.into();
+        encoded.bin_blocks = codes.into();
     });
     assert_inconsistent(&e, "CODES", "centre of its bin");
-    let e = verify_error_of(|index| change!(fast(index).learned.bounds, |v| v[2].radius = 0.0));
+    let e = verify_error_of(|index| change!(fast(index).encoded.bounds, |v| v[2].radius = 0.0));
     assert_inconsistent(&e, "LEARNED", "from the centre");
     let e = verify_error_of(|index| {
-        change!(fast(index).learned.bounds, |v| {
+        change!(fast(index).encoded.bounds, |v| {
             let high = v[1].high;
             (v[1].low, v[1].high) = (high * 2.0 + 9.0, high * 3.0 + 9.0);
         });
@@ -415,6 +415,6 @@ fn verify_knows_points_in_two_cells_from_wrong_identifiers() {
     assert_inconsistent(&more, "IDS", "given 3 times");
     let swapped = error_of(&|index| change!(index.segment.ids, |v| v.swap(0, other)));
     assert_inconsistent(&swapped, "IDS", "has two vectors");
-    let fewer = error_of(&|index| index.ledger.built = 59);
+    let fewer = error_of(&|index| index.build_stats.built = 59);
     assert_inconsistent(&fewer, "IDS", "60 identifiers of 59 points");
 }

@@ -1,10 +1,13 @@
-//! Tempered cells: axes, codes, norms and bounds against what the vectors give.
+//! AnisotropicCells cells: axes, codes, norms and bounds against what the vectors give.
 
+use garlic_core::file::{check_axes, inconsistent};
 use garlic_simd::{CODE_LANES, CodeBits};
 
-use super::{Fault, Kind, check_axes, every, inconsistent, vector};
-use crate::cell::learned::{BIN_BITS, Bounds, zero_code};
-use crate::index::{Index, Segment};
+use super::{every, vector};
+use crate::bins::Bounds;
+use crate::quantize::{BIN_BITS, zero_code};
+use crate::segment::{Index, Segment};
+use garlic_core::file::{Fault, Kind};
 use garlic_core::vectors::StoredVectors;
 
 /// How far coordinates and squared distances may be from those that the vectors give, relative to their size:
@@ -18,7 +21,7 @@ const HALF_STEP: f64 = 1.0 / (1 << 24) as f64;
 /// Checks the axes of all cells, and codes, norms and bounds of a sample of the points.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
     let segment = &*index.segment;
-    let (model, learned) = (&segment.model, &segment.learned);
+    let (model, encoded) = (&segment.cells, &segment.encoded);
     for cell in 0..model.len() {
         let axes = model.axes(cell);
         // Cells whose points span less have zero rows at the end.
@@ -28,7 +31,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
             .map_or(0, |last| last / model.dim() + 1);
         check_axes(&axes[..used * model.dim()], model.dim())
             .map_err(|message| inconsistent(Kind::Cells, format!("cell {cell}: {message}")))?;
-        let origin = &learned.origins[cell * model.rank()..][..model.rank()];
+        let origin = &encoded.origins[cell * model.rank()..][..model.rank()];
         let size = size(model.mean(cell));
         for (axis, (row, origin)) in axes.chunks_exact(model.dim()).zip(origin).enumerate() {
             let found = f64::from(garlic_simd::dot(row, model.mean(cell)));
@@ -42,7 +45,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     }
     let every = every(index);
     for bin in 0..segment.bins() {
-        let positions = learned.positions(bin);
+        let positions = encoded.positions(bin);
         for at in positions.clone().filter(|at| at.is_multiple_of(every)) {
             let point = Local::of(index, segment, bin, at);
             point
@@ -73,7 +76,7 @@ type Wrong = (Kind, String);
 
 impl Local {
     fn of(index: &Index, segment: &Segment, bin: usize, position: usize) -> Self {
-        let model = &segment.model;
+        let model = &segment.cells;
         let cell = segment.bin_cell()[bin] as usize;
         let vector = vector(index, position);
         let mut x = vec![0.0; model.dim()];
@@ -113,12 +116,12 @@ impl Local {
     }
 
     fn check(&self, segment: &Segment, bin: usize, lane: usize) -> Result<(), Wrong> {
-        let learned = &segment.learned;
-        let width = learned.width;
+        let encoded = &segment.encoded;
+        let width = encoded.width;
         let code = Code::read(
-            learned.codes(bin),
-            learned.bits,
-            learned.block_bytes(),
+            encoded.codes(bin),
+            encoded.bits,
+            encoded.block_bytes(),
             lane,
             self.y.len(),
         );
@@ -126,7 +129,7 @@ impl Local {
             let message = format!("its norm is {}, not {}", code.norm, self.norm);
             return Err((Kind::Codes, message));
         }
-        let steps = &learned.steps[self.cell * width..][..width];
+        let steps = &encoded.steps[self.cell * width..][..width];
         for (axis, (y, step)) in self.y.iter().zip(steps).enumerate() {
             if !code.stands_for(axis, *y, f64::from(*step), self.slack) {
                 let code = code.steps[axis];
@@ -135,17 +138,17 @@ impl Local {
                 return Err((Kind::Codes, message));
             }
         }
-        let first = learned.bins_of(self.cell).start;
-        let bytes = learned.bin_block_bytes();
+        let first = encoded.bins_of(self.cell).start;
+        let bytes = encoded.bin_block_bytes();
         let centre = Code::read(
-            learned.bin_codes(self.cell),
+            encoded.bin_codes(self.cell),
             BIN_BITS,
             bytes,
             bin - first,
             self.y.len(),
         );
-        let steps = &learned.bin_steps[self.cell * width..][..width];
-        self.check_bounds(&centre, steps, &learned.bounds[bin])
+        let steps = &encoded.bin_steps[self.cell * width..][..width];
+        self.check_bounds(&centre, steps, &encoded.bounds[bin])
     }
 
     /// Checks the point against the bounds of its bin, whose centre is known up to its code.

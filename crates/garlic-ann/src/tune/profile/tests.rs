@@ -59,7 +59,7 @@ fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
         rerank: plan.rerank + 1,
         ..*plan
     };
-    let (mut scratch, mut best) = (TemperedScratch::default(), TopK::default());
+    let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
     let (mut work, mut vector) = (SearchStats::default(), Vec::new());
     for query in trial.queries {
         query.read(&view, &mut vector);

@@ -78,7 +78,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
     assert_eq!(add(&mut index, 4097), Some(Due::Training));
     index.maintain().unwrap();
     assert_eq!(index.due(), None, "it is done");
-    assert_eq!(index.ledger.built, 4097);
+    assert_eq!(index.build_stats.built, 4097);
     assert_eq!(add(&mut index, 5121), None, "not a quarter more");
     assert_eq!(add(&mut index, 5122), Some(Due::Check));
     index.maintain().unwrap();
@@ -87,7 +87,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
     assert_eq!(add(&mut index, 8193), Some(Due::Check));
     assert_eq!(add(&mut index, 8194), Some(Due::Training));
     index.maintain().unwrap();
-    assert_eq!(index.ledger.trainings, 2);
+    assert_eq!(index.build_stats.trainings, 2);
     // The other way, targets are checked as well.
     index.remove_only(&ids(0..2048)).unwrap();
     assert_eq!(index.due(), None);
@@ -108,7 +108,7 @@ fn strangers_make_a_check_due() {
     let far: Vec<f32> = far.iter().map(|v| v + 30.0).collect();
     let far = rows(&far);
     index.add_only(far.slice(0..200), &ids(6000..6200)).unwrap();
-    assert_eq!((index.due(), index.ledger.strangers), (None, 200));
+    assert_eq!((index.due(), index.build_stats.uncovered), (None, 200));
     // Searches read them as long as they are there, and no longer.
     let nearest = |index: &Index| {
         let search = Search::new(1).recall(0.6);
@@ -116,29 +116,29 @@ fn strangers_make_a_check_due() {
     };
     assert_eq!((nearest(&index).id, nearest(&index).distance), (6007, 0.0));
     index.remove_only(&ids(6000..6100)).unwrap();
-    assert_eq!((index.due(), index.ledger.strangers), (None, 100));
+    assert_eq!((index.due(), index.build_stats.uncovered), (None, 100));
     assert!(nearest(&index).id > 6099);
     index
         .update_only(far.slice(0..100), &ids(6100..6200))
         .unwrap();
-    assert_eq!((index.due(), index.ledger.strangers), (None, 100));
+    assert_eq!((index.due(), index.build_stats.uncovered), (None, 100));
     index
         .add_only(far.slice(200..400), &ids(6200..6400))
         .unwrap();
     assert_eq!(index.due(), Some(Due::Check));
     index.maintain().unwrap();
-    assert_eq!((index.due(), index.ledger.strangers), (None, 0));
+    assert_eq!((index.due(), index.build_stats.uncovered), (None, 0));
     // A file keeps their number: an index that was opened is checked with its next change.
     let elsewhere: Vec<f32> = data[..10 * DIM].iter().map(|v| v - 90.0).collect();
     index.add_only(rows(&elsewhere), &ids(7000..7010)).unwrap();
-    assert_eq!((index.due(), index.ledger.strangers), (None, 10));
+    assert_eq!((index.due(), index.build_stats.uncovered), (None, 10));
     let mut opened = Index::from_bytes(&index.to_bytes()).unwrap();
     assert_eq!(opened.due(), Some(Due::Check));
     let known = rows(&data[..10 * DIM]);
     opened.add_only(known, &ids(8000..8010)).unwrap();
     assert_eq!(opened.due(), Some(Due::Check), "and not forgotten");
     opened.maintain().unwrap();
-    assert_eq!((opened.due(), opened.ledger.strangers), (None, 0));
+    assert_eq!((opened.due(), opened.build_stats.uncovered), (None, 0));
 }
 
 /// A small index reads everything and keeps no strangers twice; it is checked when it has grown out of that.
@@ -148,7 +148,10 @@ fn small_indexes_only_count_strangers() {
     let mut index = Index::builder().build(rows(&data[..4000 * DIM])).unwrap();
     let far: Vec<f32> = data[..20 * DIM].iter().map(|v| v + 30.0).collect();
     index.add_only(rows(&far), &ids(5000..5020)).unwrap();
-    assert_eq!((index.ledger.strangers, index.strangers.len()), (20, 0));
+    assert_eq!(
+        (index.build_stats.uncovered, index.uncovered.len()),
+        (20, 0)
+    );
     assert_eq!(index.due(), None);
     let rest = &data[4000 * DIM..];
     index.add_only(rows(rest), &ids(4000..4100)).unwrap();

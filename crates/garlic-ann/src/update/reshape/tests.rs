@@ -69,7 +69,7 @@ fn assert_fits(index: &Index) {
     assert!(off < 1e-6 * radius, "{at:?}, not {mean:?}");
     let view = index.view().unwrap();
     let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
-    let others = (view.segment.model.dim() - view.segment.model.rank()) as f64;
+    let others = (view.segment.cells.dim() - view.segment.cells.rank()) as f64;
     let fitted = along + f64::from(view.frame(0).residual) * others;
     assert!(
         (fitted / radius - 1.0).abs() < 0.01,
