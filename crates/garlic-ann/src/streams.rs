@@ -6,23 +6,15 @@ pub(crate) const TRAIN_SAMPLE: u64 = 1 << 32;
 pub(crate) const INIT_SAMPLE: u64 = 2 << 32;
 /// Initial means.
 pub(crate) const INIT_MEANS: u64 = 3 << 32;
-/// Initial factors.
-pub(crate) const INIT_FACTORS: u64 = 4 << 32;
-/// LayoutCheck of the points in an epoch.
-pub(crate) const EPOCH: u64 = 5 << 32;
-/// Samples of a refinement.
-pub(crate) const REFINE: u64 = 6 << 32;
-/// Frames of the cells.
-pub(crate) const FRAMES: u64 = 7 << 32;
-/// EncodedBins bins of the cells.
+/// Bins of the cells.
 pub(crate) const BINS: u64 = 8 << 32;
-/// Points held out to choose the model by.
-pub(crate) const SELECTION: u64 = 10 << 32;
+/// Sample of the frames' rank.
+pub(crate) const FRAMES: u64 = 7 << 32;
 /// Points held out for the calibration.
 pub(crate) const CALIBRATION: u64 = 9 << 32;
 /// Cells and bins of a live index.
 pub(crate) const LIVE: u64 = 11 << 32;
-/// LayoutCheck in which the calibration asks them.
+/// Order in which the calibration asks them.
 pub(crate) const CALIBRATION_ORDER: u64 = 12 << 32;
 /// Seeds of the groups of cells.
 pub(crate) const GROUPS: u64 = 13 << 32;

@@ -171,8 +171,10 @@ pub enum FormatError {
 /// Why reading stopped: the device failed, or the bytes are wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
+    /// The device failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The bytes are wrong.
     #[error(transparent)]
     Format(#[from] FormatError),
 }

@@ -4,13 +4,13 @@ use super::error::FormatError;
 use super::{FORMAT_VERSION, OLDEST_VERSION};
 
 /// First bytes of every index. The zero and the control character make text tools stop early.
-pub const MAGIC: [u8; 8] = *b"GARLIC\0\x1a";
+pub(super) const MAGIC: [u8; 8] = *b"GARLIC\0\x1a";
 /// Sections begin at multiples of this: a cache line, and enough for any SIMD load of a mapped file.
 pub const ALIGNMENT: u64 = 64;
 /// Bytes before the section table.
 pub const HEADER_LEN: usize = 32;
 /// Bytes of one entry of the section table.
-pub const ENTRY_LEN: usize = 24;
+pub(super) const ENTRY_LEN: usize = 24;
 /// Where the checksum of header and table lies; it counts as zero in itself.
 const CHECKSUM_AT: usize = 24;
 /// Reserved field behind the checksum, zero.
@@ -86,33 +86,45 @@ impl Kind {
 /// One entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// What it holds.
     pub kind: Kind,
+    /// CRC-32 of its bytes.
     pub checksum: u32,
+    /// Where it begins.
     pub offset: u64,
+    /// How long it is.
     pub length: u64,
 }
 
 /// Length and checksum of a section that has yet to get its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
+    /// What it holds.
     pub kind: Kind,
+    /// CRC-32 of its bytes.
     pub checksum: u32,
+    /// How long it is.
     pub length: u64,
 }
 
 /// Header and section table of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// Format version.
     pub version: u32,
+    /// Length of the file.
     pub file_len: u64,
+    /// The sections, in the order of the file.
     pub entries: Vec<Entry>,
 }
 
 /// The fixed part of the header, before the table is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Preamble {
+    /// Format version.
     pub version: u32,
     pub sections: u32,
+    /// Length of the file.
     pub file_len: u64,
 }
 

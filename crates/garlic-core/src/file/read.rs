@@ -9,10 +9,10 @@ use super::source::Source;
 
 /// A file that is being read from its first byte to its last.
 pub struct Reader<R> {
-    pub inner: R,
-    pub layout: Layout,
+    pub(super) inner: R,
+    pub(super) layout: Layout,
     /// Bytes read so far.
-    pub position: u64,
+    pub(super) position: u64,
     next: usize,
 }
 
@@ -124,7 +124,7 @@ impl<R: Source> Reader<R> {
 }
 
 /// A file may shrink while it is read: that is a truncation like any other.
-pub fn read_exact(
+pub(super) fn read_exact(
     inner: &mut impl Source,
     bytes: &mut [u8],
     position: u64,

@@ -156,6 +156,7 @@ pub struct Aligned<'a> {
 }
 
 impl<'a> Aligned<'a> {
+    /// A section that begins at the next byte of `out`.
     pub fn new(out: &'a mut dyn Write) -> Self {
         Self { out, written: 0 }
     }

@@ -25,11 +25,11 @@ const TOLD_APART: f64 = 3.0 * UNIT_ROUNDING;
 const CLOSE: f64 = 2.0 * UNIT_ROUNDING / 1e-4;
 
 /// Distances below which squares of 32 bits lose digits.
-pub const SMALL: f64 = 1e-17;
+pub(super) const SMALL: f64 = 1e-17;
 
 /// A point, and its distance from a query in double precision; for cosines that between unit vectors.
-#[derive(Clone, Copy)]
-struct Measured {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
     distance: f64,
     id: u64,
     position: u32,
@@ -58,7 +58,7 @@ impl Settled {
 }
 
 /// What double precision adds to [`Points`].
-pub trait Close: Points {
+pub(super) trait Close: Points {
     /// The metric.
     fn metric(&self) -> Metric {
         self.embedding().metric()

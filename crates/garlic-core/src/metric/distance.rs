@@ -58,7 +58,7 @@ impl std::str::FromStr for Metric {
 const LANES: usize = 8;
 
 /// The inner product.
-pub fn inner_product(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn inner_product(a: &[f32], b: &[f32]) -> f64 {
     let mut sums = [0.0f64; LANES];
     let (a_parts, b_parts) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest = a_parts.remainder().iter().zip(b_parts.remainder());
@@ -82,12 +82,12 @@ fn euclidean(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The squared length.
-pub fn squares(vector: &[f32]) -> f64 {
+pub(super) fn squares(vector: &[f32]) -> f64 {
     inner_product(vector, vector)
 }
 
 /// The length.
-pub fn length(vector: &[f32]) -> f64 {
+pub(super) fn length(vector: &[f32]) -> f64 {
     squares(vector).sqrt()
 }
 
