@@ -14,7 +14,7 @@ help:
 	@echo "make test    lints, all tests, all of them once more on the scalar kernels, and the Python package"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
-	@echo "make docs    a small site of README and docs/ in target/docs-site"
+	@echo "make docs    the documentation as a site with search, in target/docs-site"
 	@echo "make pictures  draw the pictures of docs/how-it-works.md anew"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
@@ -54,9 +54,15 @@ python:
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
 
-# The site is made by a script of ours; python/tests/test_site.py checks its links.
-docs:
-	$(PYTHON) tools/docs target/docs-site
+# The site needs mdBook, which is compiled once. `make test` does not: python/tests/test_links.py checks the pages.
+MDBOOK_VERSION = 0.5.4
+MDBOOK = target/tools/bin/mdbook
+docs: $(MDBOOK)
+	$(MDBOOK) build
+	@echo "docs: open target/docs-site/index.html"
+
+$(MDBOOK):
+	$(CARGO) install --locked --root target/tools --version $(MDBOOK_VERSION) --no-default-features --features search mdbook
 
 # With the scalar kernels, so that every machine draws the same bytes; `make scalar` holds the committed files against them.
 pictures:
