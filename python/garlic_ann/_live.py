@@ -20,7 +20,7 @@ from ._search import Searchable
 class Live(Searchable):
     """An index in a directory: what has been added or removed is in its log before anybody sees it.
 
-    One writer at a time, any number of readers; ``docs/live.md`` states what is promised. Close it, or use it in a
+    One writer at a time, any number of readers; ``docs/guide/live.md`` states what is promised. Close it, or use it in a
     ``with`` block, to let another process write. A forked process can search what its parent has opened, not change it.
 
     It may begin empty, with ``dim=``. Like :class:`Index` it trains itself as it grows, but beside the writers: searches and
