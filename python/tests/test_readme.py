@@ -1,0 +1,74 @@
+"""The examples of the README run as they stand; rustdoc runs the one in Rust."""
+
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text, language):
+    """The code of every block of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def program():
+    """The program `garlic`: the one that GARLIC_BIN names, else one that cargo has built."""
+    named = os.environ.get("GARLIC_BIN")
+    built = [ROOT / "target" / profile / "garlic" for profile in ("release", "debug")]
+    return next((path for path in ([Path(named)] if named else built) if path.is_file()), None)
+
+
+def test_it_is_short():
+    assert README.count("\n") <= 120
+
+
+def test_every_example_is_there_once_and_tested():
+    languages = re.findall(r"^```(\w+)$", README, re.M)
+    # Nothing in blocks of `console` is run: they install things, or take hours.
+    assert sorted(language for language in languages if language != "console") == ["python", "rust", "sh"]
+    assert all(len(blocks(README, language)[0].splitlines()) <= 14 for language in ("python", "rust", "sh"))
+    assert "fn main()" in blocks(README, "rust")[0]
+
+
+@pytest.mark.parametrize("page", ["README.md", "python/README.md"])
+def test_python(page, tmp_path):
+    (code,) = blocks((ROOT / page).read_text(encoding="utf-8"), "python")
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "10500" in ran.stdout
+    assert (tmp_path / "vectors.garlic").is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the example is for a POSIX shell")
+def test_shell(tmp_path):
+    garlic = program()
+    if garlic is None:
+        message = "THE SHELL EXAMPLE OF THE README WAS NOT RUN: build the program, or name it in GARLIC_BIN"
+        warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+    (code,) = blocks(README, "sh")
+    path = os.pathsep.join([str(garlic.resolve().parent), os.environ["PATH"]])
+    ran = subprocess.run(["sh", "-ec", code], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    hits, exact = ((tmp_path / name).read_text().splitlines() for name in ("hits.csv", "exact.csv"))
+    # A header, then ten neighbours of each of a hundred queries. Data from /dev/urandom: the target with room to spare.
+    assert len(hits) == len(exact) == 1001
+    assert len(set(hits) & set(exact)) > 850
+    assert "10,098 points" in ran.stdout
+
+
+def test_the_chart_shows_the_results(tmp_path):
+    pytest.importorskip("matplotlib")
+    chart = tmp_path / "chart.svg"
+    subprocess.run([sys.executable, ROOT / "bench/chart.py", chart], check=True, capture_output=True)
+    # Other versions of matplotlib place labels elsewhere; titles, names and the number of points do not change.
+    drawn, committed = chart.read_text(), (ROOT / "docs/recall-and-speed.svg").read_text()
+    assert sorted(re.findall(r"<text[^>]*>([^<]*)</text>", drawn)) == sorted(re.findall(r"<text[^>]*>([^<]*)</text>", committed))
+    assert drawn.count("<use") == committed.count("<use")
