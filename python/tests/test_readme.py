@@ -57,10 +57,12 @@ def test_shell(tmp_path):
     path = os.pathsep.join([str(garlic.resolve().parent), os.environ["PATH"]])
     ran = subprocess.run(["sh", "-ec", code], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    hits, exact = ((tmp_path / name).read_text().splitlines() for name in ("hits.csv", "exact.csv"))
-    # A header, then ten neighbours of each of a hundred queries. Data from /dev/urandom: the target with room to spare.
-    assert len(hits) == len(exact) == 1001
-    assert len(set(hits) & set(exact)) > 850
+    # Ten neighbours of each of a hundred queries, without the header: query, rank, identifier, distance.
+    rows = [(tmp_path / name).read_text().splitlines()[1:] for name in ("hits.csv", "exact.csv")]
+    hits, exact = ({tuple(line.split(",")[0:3:2]) for line in lines} for lines in rows)
+    assert len(hits) == len(exact) == 1000
+    # The target is .95. The data are random and differ from run to run, hence the room.
+    assert len(hits & exact) > 900
     assert "10,098 points" in ran.stdout
 
 
