@@ -15,7 +15,7 @@ help:
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
 	@echo "make docs    the documentation as a site with search, in target/docs-site"
-	@echo "make pictures  draw the pictures of docs/internals/how-it-works.md anew"
+	@echo "make pictures  draw the pictures of docs/internals/how-it-works.md again"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
 	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
@@ -75,7 +75,7 @@ bench:
 kernels:
 	$(CARGO) run --locked --release -p garlic-simd --example roofline
 
-# The tables of docs/guide/updates.md.
+# The tables of docs/internals/updates.md, docs/internals/exactness.md and docs/guide/filters.md.
 LIVE_SET ?= photosift1m-128-euclidean
 LIVE_DATA ?= $(or $(GARLIC_DATA),$(HOME)/.cache/garlic/datasets)
 bench-live:

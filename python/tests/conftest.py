@@ -2,6 +2,8 @@
 
 import os
 import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,19 @@ sys.path.insert(0, os.path.dirname(__file__))
 settings.register_profile("short", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("soak", max_examples=1000, deadline=None)
 settings.load_profile("soak" if os.environ.get("GARLIC_SOAK") else "short")
+
+
+@pytest.fixture(scope="session")
+def program():
+    """The program `garlic`: the one that GARLIC_BIN names, else the newest that cargo has built."""
+    target = Path(__file__).parents[2] / "target"
+    named = os.environ.get("GARLIC_BIN")
+    found = [path for path in ([Path(named)] if named else target.glob("*/garlic")) if path.is_file()]
+    if not found:
+        message = "NOT TESTED: the documents' shell examples and parameters. Build the program, or name it in GARLIC_BIN."
+        warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+    return max(found, key=lambda path: path.stat().st_mtime).resolve()
 
 
 def clusters(count):

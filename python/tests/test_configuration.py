@@ -1,11 +1,8 @@
 """docs/reference/configuration.md lists every parameter with its default, as `garlic config` prints them."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
@@ -13,14 +10,6 @@ PAGE = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
 
 def told(text):
     return dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", text, re.M))
-
-
-@pytest.fixture(scope="module")
-def program():
-    named = os.environ.get("GARLIC_BIN")
-    built = [ROOT / "target" / profile / "garlic" for profile in ("release", "debug")]
-    found = next((path for path in ([Path(named)] if named else built) if path.is_file()), None)
-    return found or pytest.skip("THE CONFIGURATION PAGE WAS NOT CHECKED: build the program, or name it in GARLIC_BIN")
 
 
 def same(shown, value):
