@@ -1,6 +1,6 @@
 //! Build an index, search it, search among some of its points, change it, save it and open it again.
 //!
-//! `cargo run --release -p garlic-ann --example quickstart`; docs/quickstart.md shows its lines beside others that do
+//! `cargo run --release -p garlic-ann --example quickstart`; docs/guide/quickstart.md shows its lines beside others that do
 //! the same.
 
 #![expect(clippy::print_stdout, reason = "an example shows its results")]

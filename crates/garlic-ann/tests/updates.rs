@@ -1,4 +1,4 @@
-//! What docs/updates.md promises of filters, drift and recalibration, on data small enough for brute force.
+//! What docs/guide/updates.md and docs/guide/filters.md promise of filters, drift and recalibration, on data small enough for brute force.
 
 use std::collections::BTreeMap;
 

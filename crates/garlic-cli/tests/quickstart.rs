@@ -1,5 +1,5 @@
-//! docs/quickstart.md: its shell blocks run, its Rust blocks are lines of the example that is run as a test.
-//! docs/choosing.md: its defaults are those of the program.
+//! docs/guide/quickstart.md: its shell blocks run, its Rust blocks are lines of the example that is run as a test.
+//! docs/guide/tuning.md: its defaults are those of the program.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn read(name: &str) -> String {
 
 /// The blocks of one language, in their order.
 fn blocks(language: &str) -> Vec<String> {
-    let page = read("docs/quickstart.md");
+    let page = read("docs/guide/quickstart.md");
     let open = format!("```{language}\n");
     let blocks = page.split(&open).skip(1);
     blocks
@@ -50,7 +50,7 @@ fn rust_blocks_are_lines_of_the_example() {
 
 #[test]
 fn the_page_on_choosing_names_the_true_defaults() {
-    let page = read("docs/choosing.md");
+    let page = read("docs/guide/tuning.md");
     let config = Lab::new().run(&["config"]).expect(0).stdout;
     let default = |key: &str| {
         let line = config.lines().find(|l| l.starts_with(&format!("{key} = ")));

@@ -1,4 +1,4 @@
-//! The pictures of docs/how-it-works.md: `cargo run --release -p garlic-eval --example pictures -- docs/pictures`.
+//! The pictures of docs/internals/how-it-works.md: `cargo run --release -p garlic-eval --example pictures -- docs/internals/pictures`.
 
 #![allow(clippy::print_stdout, reason = "says what it has written")]
 

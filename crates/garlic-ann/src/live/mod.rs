@@ -2,7 +2,7 @@
 //!
 //! [`Live`] is one handle for many threads. Searches run on a snapshot and never wait for a writer; writers take
 //! turns. Opened on a directory, a batch that was acknowledged survives the end of the process and a power cut:
-//! it stands in a log before anybody sees it. `docs/live.md` draws the files and states what this relies on.
+//! it stands in a log before anybody sees it. `docs/reference/directory-format.md` draws the files and states what this relies on.
 //!
 //! ```
 //! use garlic_ann::{Index, Live, Rows, Search};

@@ -1,6 +1,6 @@
 //! One record of the log: a batch of changes.
 //!
-//! `docs/live.md` draws the bytes. The checksum of a record's header takes in the generation of its log, so that
+//! `docs/reference/directory-format.md` draws the bytes. The checksum of a record's header takes in the generation of its log, so that
 //! old blocks of another log that a file system gives back by mistake never pass for records.
 
 use std::borrow::Cow;

@@ -93,7 +93,7 @@ fn one() -> f64 {
 }
 
 /// Where the points have become g times as many, 1 / g^`THICKER` of the misses are aimed at: neighbours lie closer
-/// together, while codes stay as coarse as they are. See docs/updates.md for what that brings.
+/// together, while codes stay as coarse as they are. See docs/internals/updates.md for what that brings.
 const THICKER: f64 = 0.6;
 
 /// By which factor there are more points now than there were when the table was measured; 1 if nobody knows.

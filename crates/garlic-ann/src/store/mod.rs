@@ -1,6 +1,6 @@
 //! Saving and opening an index.
 //!
-//! `docs/reference/format.md` draws the file; `garlic_core::file` is the container. [`Index::open`] maps a file,
+//! `docs/reference/file-format.md` draws the file; `garlic_core::file` is the container. [`Index::open`] maps a file,
 //! [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well.
 
 use crate::plan::Calibration;

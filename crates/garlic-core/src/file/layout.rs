@@ -1,4 +1,4 @@
-//! Header and section table, byte by byte. `docs/format.md` draws them.
+//! Header and section table, byte by byte. `docs/reference/file-format.md` draws them.
 
 use super::error::FormatError;
 use super::{FORMAT_VERSION, OLDEST_VERSION};

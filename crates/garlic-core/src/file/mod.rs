@@ -1,6 +1,6 @@
 //! The container that every index is saved in: one file, vectors included.
 //!
-//! `docs/reference/format.md` draws the layout. A file is a header, a table and sections with a checksum each. It is replaced
+//! `docs/reference/file-format.md` draws the layout. A file is a header, a table and sections with a checksum each. It is replaced
 //! all at once, never changed in place. Each kind of index says which sections it has ([`Sections`]) and how it is read
 //! from them ([`Decode`]); whatever is wrong with a file has its own [`FormatError`].
 //!

@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn document(name: &str) -> String {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/internals");
         std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let said = page.join(" ").contains(words);
         assert!(
             said || !drawn_here(),
-            "docs/how-it-works.md does not say `{words}`"
+            "docs/internals/how-it-works.md does not say `{words}`"
         );
     }
 

@@ -1,6 +1,6 @@
 //! The file format: one file an index, vectors included.
 //!
-//! `docs/format.md` draws the layout. A file is replaced all at once, never changed in place. [`Index::open`] maps
+//! `docs/reference/file-format.md` draws the layout. A file is replaced all at once, never changed in place. [`Index::open`] maps
 //! it, [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well;
 //! whatever is wrong with a file has its own [`FormatError`].
 //!
