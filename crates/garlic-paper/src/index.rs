@@ -1,13 +1,46 @@
-//! What the published method keeps of its cells.
+//! The index: built once, searched by many.
 
-use crate::cell::Cell;
-use crate::model::Gaussians;
-use crate::search::Router;
-use crate::train::History;
+use std::path::Path;
+use std::sync::Arc;
 
-/// Trained Gaussians with hyperspherical bins.
+use garlic_core::buffer::Buffer;
+use garlic_core::config::Parameters;
+use garlic_core::metric::Embedding;
+use garlic_core::pool::Workers;
+use garlic_core::vectors::StoredVectors;
+use garlic_core::{
+    Answer, Memory, Metric, NeighborIndex, RangeSearch, Result, Rows, Search, Transform,
+};
+use serde_json::{Value, json};
+
+use crate::bins::Cell;
+use crate::build::GaussianBuilder;
+use crate::config::Config;
+use crate::gaussians::{Assignment, Gaussians};
+use crate::route::Router;
+use crate::search::ScratchPool;
+use crate::training::History;
+
+/// A nearest-neighbour index of the published method; it contains the vectors.
+///
+/// An index does not change. A copy is cheap and shares everything.
+#[derive(Clone, Debug)]
+pub struct GaussianIndex {
+    pub(crate) config: Config,
+    pub(crate) embedding: Embedding,
+    pub(crate) transform: Arc<Transform>,
+    pub(crate) trained: Arc<Trained>,
+    /// Original vectors in cell order: a row's place here is its *position*.
+    pub(crate) vectors: StoredVectors,
+    /// Identifier of each position.
+    pub(crate) ids: Buffer<u64>,
+    pub(crate) scratch: ScratchPool,
+    pub(crate) workers: Workers,
+}
+
+/// What training and binning have made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub(crate) struct Trained {
     pub(crate) model: Gaussians,
     pub(crate) cells: Vec<Cell>,
     pub(crate) coverage: Coverage,
@@ -25,24 +58,233 @@ pub struct Coverage {
     pub mean: f64,
 }
 
-impl Published {
-    /// How well the cells cover the points.
-    pub fn coverage(&self) -> Coverage {
-        self.coverage
+impl Coverage {
+    pub(crate) fn of(assignment: &Assignment) -> Self {
+        let points = assignment.nearest.len().max(1) as f64;
+        let covered = (0..assignment.nearest.len())
+            .filter(|p| !assignment.covering(*p).is_empty())
+            .count();
+        Self {
+            share: covered as f64 / points,
+            mean: assignment.memberships().count() as f64 / points,
+        }
+    }
+}
+
+/// Equal indexes have the same files.
+impl PartialEq for GaussianIndex {
+    fn eq(&self, other: &Self) -> bool {
+        self.config == other.config
+            && self.embedding == other.embedding
+            && self.transform == other.transform
+            && self.trained == other.trained
+            && self.vectors == other.vectors
+            && self.ids == other.ids
+    }
+}
+
+/// The parts that an index is made of.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) embedding: Embedding,
+    pub(crate) transform: Transform,
+    pub(crate) trained: Trained,
+    pub(crate) vectors: StoredVectors,
+    pub(crate) ids: Buffer<u64>,
+}
+
+impl From<Parts> for GaussianIndex {
+    fn from(parts: Parts) -> Self {
+        Self {
+            config: parts.config,
+            embedding: parts.embedding,
+            transform: Arc::new(parts.transform),
+            trained: Arc::new(parts.trained),
+            vectors: parts.vectors,
+            ids: parts.ids,
+            scratch: ScratchPool::default(),
+            workers: Workers::default(),
+        }
+    }
+}
+
+impl GaussianIndex {
+    /// Starts building an index.
+    pub fn builder<'a>() -> GaussianBuilder<'a> {
+        GaussianBuilder::default()
     }
 
-    /// What happened during training, epoch by epoch.
-    pub fn history(&self) -> &History {
-        &self.history
+    /// Dimension of the vectors.
+    pub fn dim(&self) -> usize {
+        self.embedding.outer_dim(self.transform.dim())
+    }
+
+    /// Number of vectors.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether the index holds no vector, which never happens: an index is built from some.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// What "near" means.
+    pub fn metric(&self) -> Metric {
+        self.embedding.metric()
+    }
+
+    /// Number of cells.
+    pub fn cells(&self) -> usize {
+        self.trained.cells.len()
+    }
+
+    /// The parameters it was built with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The change of coordinates between vectors and Gaussians.
+    pub fn transform(&self) -> &Transform {
+        &self.transform
     }
 
     /// The Gaussians, in the normalised and rotated space.
     pub fn model(&self) -> &Gaussians {
-        &self.model
+        &self.trained.model
     }
 
-    /// Frame and bins of one cell.
+    /// Frame and bins of one cell. Panics when there is none of this number.
     pub fn cell(&self, cell: usize) -> &Cell {
-        &self.cells[cell]
+        &self.trained.cells[cell]
+    }
+
+    /// How well the cells cover the points.
+    pub fn coverage(&self) -> Coverage {
+        self.trained.coverage
+    }
+
+    /// What happened during training, epoch by epoch; empty for given cells.
+    pub fn history(&self) -> &History {
+        &self.trained.history
+    }
+
+    /// Identifier of the point at `position`; none past the last.
+    pub fn id_at(&self, position: usize) -> Option<u64> {
+        self.ids.get(position).copied()
+    }
+
+    /// Bytes that the index takes, by part.
+    pub fn memory(&self) -> Memory {
+        fn bytes<T>(values: &[T]) -> u64 {
+            size_of_val(values) as u64
+        }
+        let trained = &*self.trained;
+        let mut memory = Memory::default();
+        memory.vectors = self.vectors.bytes();
+        memory.ids = bytes(&self.ids);
+        memory.rotation = self.transform.bytes();
+        memory.means = bytes(trained.model.means.as_slice());
+        memory.factors = bytes(trained.model.factors.values()) + trained.router.bytes();
+        for cell in &trained.cells {
+            let parts = cell.bins.parts();
+            memory.frames += bytes(&cell.frame.centre) + bytes(cell.frame.basis.as_slice());
+            memory.bins += bytes(parts.occupied) + bytes(parts.offsets) + bytes(parts.members);
+        }
+        memory.summed()
+    }
+
+    /// Bytes of [`GaussianIndex::memory`] that lie in a mapped file: in memory only as far as they have been read, and given
+    /// back when memory is short.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.vectors.mapped_bytes() + self.ids.mapped_bytes()
+    }
+}
+
+impl NeighborIndex for GaussianIndex {
+    fn dim(&self) -> usize {
+        self.dim()
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn metric(&self) -> Metric {
+        self.metric()
+    }
+
+    fn cells(&self) -> usize {
+        self.cells()
+    }
+
+    fn cell_sizes(&self) -> Vec<usize> {
+        let cells = self.trained.cells.iter();
+        cells.map(|cell| cell.bins.members().len()).collect()
+    }
+
+    fn stored_as(&self) -> &'static str {
+        self.vectors.name()
+    }
+
+    fn memory(&self) -> Memory {
+        self.memory()
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        self.mapped_bytes()
+    }
+
+    fn preset(&self) -> &'static str {
+        "paper"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Value)> {
+        self.config.values()
+    }
+
+    fn details(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("coverage", json!(self.coverage())),
+            ("epochs", json!(self.history().epochs.len())),
+        ]
+    }
+
+    fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {
+        self.search(query, search)
+    }
+
+    fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
+        self.search_batch(queries, search)
+    }
+
+    fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>> {
+        self.range_batch(queries, range)
+    }
+
+    fn search_grid(
+        &self,
+        query: &[f32],
+        k: usize,
+        probes: &[usize],
+        bins: &[f64],
+    ) -> Result<Vec<Answer>> {
+        self.search_grid(query, k, probes, bins)
+    }
+
+    fn takes_recall(&self) -> bool {
+        false
+    }
+
+    fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
+        self.route(query, count)
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        self.save(path)
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.to_bytes()
     }
 }

@@ -158,6 +158,14 @@ pub enum FormatError {
         /// What is wrong with it.
         message: String,
     },
+    /// The file holds an index of another kind.
+    #[error("the file holds an index of {holds}; open it with {reader}")]
+    OtherIndex {
+        /// Kind of index in the file.
+        holds: &'static str,
+        /// What reads such files.
+        reader: &'static str,
+    },
     /// The system does not give the memory that a section needs.
     #[error("section {section} needs {bytes} bytes of memory, more than the system gives")]
     Memory {

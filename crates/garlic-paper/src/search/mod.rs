@@ -1,40 +1,48 @@
-//! Running queries: one at a time with buffers that are kept, or many in parallel.
+//! Retrieval: from a query to its neighbours.
+//!
+//! In: a query and a [`Search`] or [`RangeSearch`](garlic_core::RangeSearch). Out: an [`Answer`].
+//!
+//! A query is mapped into the space of the Gaussians and routed to the k_G nearest cells. In each of them it is projected
+//! into the frame, the share rho of the occupied bins that are nearest is scanned, and exact distances decide. `allowed`
+//! translates filters, `exact` reads all vectors instead, `range` finds all points within a radius, and `sweep` answers
+//! many settings of one query at once.
 
+mod allowed;
+mod exact;
+mod range;
+mod sweep;
+
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use garlic_core::metric::Asked;
+use garlic_core::validate::check_query;
+use garlic_core::{Answer, Error, Metric, Result, Search, SearchStats, TopK, VisitedSet};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-use super::filter::Allowed;
-use super::params::{Answer, Plan, Planned, Search};
-use super::route::RouteScratch;
-use super::scan::{Best, Seen};
-use super::tempered::{TemperedScratch, read_all};
-use super::work::Work;
-use crate::cell::bins::BinScratch;
-use crate::error::{Error, Result};
-use crate::index::{Body, Index, LARGEST_VALUE, Published, View, thread_pool};
-
-/// Queries of a batch that share the work of rotating and projecting.
-const GROUP: usize = 64;
+use crate::bins::{BinScratch, Cell};
+use crate::index::GaussianIndex;
+use crate::route::RouteScratch;
+use allowed::{Allowed, Seen};
 
 /// Buffers of one query at a time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// The query in the metric's embedding.
-    pub(super) embedded: Vec<f32>,
-    pub(super) query: Vec<f32>,
-    pub(super) route: RouteScratch,
-    pub(super) cells: Vec<u32>,
-    pub(super) centred: Vec<f32>,
-    pub(super) coordinates: Vec<f32>,
-    pub(super) bins: BinScratch,
-    pub(super) seen: Seen,
-    pub(super) best: Best,
-    pub(super) tempered: TemperedScratch,
+    embedded: Vec<f32>,
+    /// The query in the space of the Gaussians.
+    query: Vec<f32>,
+    route: RouteScratch,
+    cells: Vec<u32>,
+    centred: Vec<f32>,
+    coordinates: Vec<f32>,
+    bins: BinScratch,
+    seen: VisitedSet,
+    best: TopK,
 }
 
-/// Buffers that [`Index::search`] borrows, so that single queries do not allocate them anew.
+/// Buffers that [`GaussianIndex::search`] borrows, so that single queries do not allocate them anew.
 ///
 /// Copies of an index share them.
 #[derive(Clone, Default)]
@@ -47,39 +55,38 @@ pub(crate) struct ScratchPool(Arc<Mutex<Vec<Box<Scratch>>>>);
 impl ScratchPool {
     fn take(&self) -> Box<Scratch> {
         // Buffers hold no invariant that a panic elsewhere could break.
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-            .unwrap_or_default()
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.pop().unwrap_or_default()
     }
 
     fn give(&self, scratch: Box<Scratch>) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(scratch);
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.push(scratch);
     }
 }
 
-impl std::fmt::Debug for ScratchPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ScratchPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ScratchPool")
     }
 }
 
 /// Searches one index with buffers of its own: the fastest way to run many single queries on one thread.
+#[derive(Debug)]
 pub struct Searcher<'a> {
-    pub(super) index: &'a Index,
-    pub(super) scratch: Box<Scratch>,
+    index: &'a GaussianIndex,
+    scratch: Box<Scratch>,
 }
 
 impl Searcher<'_> {
     /// The nearest neighbours of one query.
+    ///
+    /// # Errors
+    /// A query or a parameter that is not allowed.
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
-        let planned = search.plan(self.index)?;
+        let plan = self.index.plan(search)?;
         self.index.check_query(query, 0)?;
-        self.index.run(query, 0, &planned, &mut self.scratch)
+        self.index.run(query, 0, &plan, &mut self.scratch)
     }
 }
 
@@ -89,7 +96,27 @@ impl Drop for Searcher<'_> {
     }
 }
 
-impl Index {
+/// Checked parameters with all defaults filled in.
+#[derive(Debug)]
+struct Plan {
+    /// Neighbours to look for.
+    k: usize,
+    /// Neighbours to report; more are looked for where the metric asks for it.
+    wanted: usize,
+    /// Cells to visit (k_G).
+    probes: usize,
+    /// Share of each visited cell's bins (rho).
+    bins: f64,
+    exact: bool,
+    /// The points that the filter allows; all without one.
+    allowed: Option<Arc<Allowed>>,
+}
+
+/// Why a search cannot aim at a recall or ask for candidates.
+const NO_CALIBRATION: &str =
+    "an index built by the published method has no calibration and no codes; use probes and bins";
+
+impl GaussianIndex {
     /// A searcher with its own buffers.
     pub fn searcher(&self) -> Searcher<'_> {
         Searcher {
@@ -99,217 +126,131 @@ impl Index {
     }
 
     /// The nearest neighbours of one query.
+    ///
+    /// # Errors
+    /// A query or a parameter that is not allowed; a recall or a number of candidates, which this method does not know.
     pub fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {
         self.searcher().search(query, search)
     }
 
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
+    ///
+    /// # Errors
+    /// Those of [`GaussianIndex::search`]; of several queries the first by their order.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
-        let planned = search.plan(self)?;
-        let threads = planned.plan.threads;
+        let plan = self.plan(search)?;
+        self.batch(queries, search.thread_count(), |query, row, scratch| {
+            self.run(query, row, &plan, scratch)
+        })
+    }
+
+    /// The `count` nearest cells of a query, nearest first: those that a search with [`Search::probes`] visits.
+    ///
+    /// # Errors
+    /// A query that is not allowed.
+    pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
+        self.check_query(query, 0)?;
+        let mut searcher = self.searcher();
+        let mut buffer = Vec::new();
+        let query = self.embedding.query(query, &mut buffer);
+        let scratch = &mut *searcher.scratch;
+        self.route_embedded(query, count, scratch, &mut SearchStats::default());
+        Ok(scratch.cells.clone())
+    }
+
+    fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
+        check_query(query, self.dim(), &self.embedding, row)
+    }
+
+    fn plan(&self, search: &Search) -> Result<Plan> {
+        search.check()?;
+        let allowed = self.allowed(search.wanted_filter())?;
+        let refuse = |name, value: String| {
+            let rule = NO_CALIBRATION;
+            Err(Error::SearchParameter { name, value, rule })
+        };
+        if let Some(recall) = search.wanted_recall() {
+            return refuse("recall", recall.to_string());
+        }
+        if let Some(rerank) = search.wanted_rerank() {
+            return refuse("rerank", rerank.to_string());
+        }
+        let defaults = &self.config.search;
+        Ok(Plan {
+            k: self.embedding.wider(search.k()),
+            wanted: search.k(),
+            probes: search.wanted_probes().unwrap_or(defaults.probes),
+            bins: search.wanted_bins().unwrap_or(defaults.bins),
+            exact: search.is_exact(),
+            allowed,
+        })
+    }
+
+    /// Answers every query, each checked first, in order.
+    fn batch(
+        &self,
+        queries: Rows<'_>,
+        threads: usize,
+        answer: impl Fn(&[f32], usize, &mut Scratch) -> Result<Answer> + Sync,
+    ) -> Result<Vec<Answer>> {
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }
-        let mut answers = vec![Answer::default(); queries.len()];
-        let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
-            let queries = queries.slice(start..start + answers.len());
-            self.run_many(queries, start, &planned, &mut searcher.scratch, answers)
-        };
         if threads == 1 {
             let mut searcher = self.searcher();
-            for (i, answers) in answers.chunks_mut(GROUP).enumerate() {
-                group(i * GROUP, answers, &mut searcher)?;
-            }
-            return Ok(answers);
+            let rows = queries.iter().enumerate();
+            let answers = rows.map(|(row, query)| answer(query, row, &mut searcher.scratch));
+            return answers.collect();
         }
-        // Small enough that the threads end together, large enough to share the work within a group.
-        let size = queries.len().div_ceil(4 * threads).clamp(1, GROUP);
-        let pool = thread_pool(threads)?;
-        let done: Vec<Result<()>> = pool.install(|| {
-            let groups = answers.par_chunks_mut(size).enumerate();
-            let done = groups.map_init(
+        let answers: Vec<Result<Answer>> = self.workers.with(threads)?.install(|| {
+            let rows = (0..queries.len()).into_par_iter();
+            let answers = rows.map_init(
                 || self.searcher(),
-                |searcher, (i, answers)| group(i * size, answers, searcher),
+                |searcher, row| answer(queries.row(row), row, &mut searcher.scratch),
             );
-            done.collect()
+            answers.collect()
         });
         // The first error by the order of queries, whatever the threads did first.
-        done.into_iter().collect::<Result<()>>()?;
-        Ok(answers)
-    }
-
-    /// Queries that have been checked, into the places of their answers; errors call the first one `first`.
-    fn run_many(
-        &self,
-        queries: Rows<'_>,
-        first: usize,
-        planned: &Planned,
-        scratch: &mut Scratch,
-        answers: &mut [Answer],
-    ) -> Result<()> {
-        let Planned { plan, allowed } = planned;
-        match self.view() {
-            // With a filter every query may visit another number of cells.
-            Some(view)
-                if !plan.exact && !plan.all && allowed.is_none() && plan.slack.is_finite() =>
-            {
-                let Scratch { tempered, best, .. } = scratch;
-                view.search_many(queries, plan, tempered, best, answers);
-            }
-            _ => {
-                for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
-                    *answer = self.run(query, row, planned, scratch)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The `count` best cells of a query, best first: those that a search with [`Search::probes`] and
-    /// [`Search::bins`] visits.
-    pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
-        self.check_order()?;
-        self.check_query(query, 0)?;
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let mut searcher = self.searcher();
-        let scratch = &mut *searcher.scratch;
-        let mut buffer = Vec::new();
-        let query = self.embedding.query(query, &mut buffer);
-        match &self.body {
-            Body::Published(body) => {
-                self.route_query(body, query, count, scratch, &mut Work::default());
-                Ok(scratch.cells.clone())
-            }
-            Body::Tempered(body) => {
-                Ok(View::new(self, body).route(query, count, &mut scratch.tempered))
-            }
-        }
-    }
-
-    /// Maps a query into the model's space and finds its cells; both are left in `scratch`.
-    pub(super) fn route_query(
-        &self,
-        body: &Published,
-        query: &[f32],
-        count: usize,
-        scratch: &mut Scratch,
-        work: &mut Work,
-    ) {
-        let Scratch {
-            query: mapped,
-            route,
-            cells,
-            ..
-        } = scratch;
-        mapped.resize(self.space.dim(), 0.0);
-        self.space.apply(query, mapped);
-        work.rotation_madds += self.space.apply_madds();
-        body.router
-            .route(&body.model, mapped, count, route, work, cells);
-    }
-
-    pub(super) fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
-        if query.len() != self.dim() {
-            return Err(Error::Dimension {
-                expected: self.dim(),
-                found: query.len(),
-            });
-        }
-        let right = |v: &f32| v.abs() <= LARGEST_VALUE;
-        // Without a way out at every value, many are looked at at once.
-        if query.iter().fold(true, |all, v| all & right(v)) {
-            return self.embedding.check_query(query, row);
-        }
-        let wrong = query.iter().position(|v| !right(v));
-        let column = wrong.unwrap_or_default();
-        let value = query[column];
-        Err(match value.is_finite() {
-            true => Error::QueryTooLarge {
-                row,
-                column,
-                value,
-                limit: LARGEST_VALUE,
-            },
-            false => Error::QueryNotFinite { row, column, value },
-        })
+        answers.into_iter().collect()
     }
 
     /// One query that has been checked; `row` is what an error calls it.
-    fn run(
-        &self,
-        query: &[f32],
-        row: usize,
-        planned: &Planned,
-        scratch: &mut Scratch,
-    ) -> Result<Answer> {
-        let Planned { plan, allowed } = planned;
-        let allowed = allowed.as_deref();
+    fn run(&self, query: &[f32], row: usize, plan: &Plan, scratch: &mut Scratch) -> Result<Answer> {
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
-        let Scratch { tempered, best, .. } = &mut *scratch;
-        let mut exact = plan.exact || plan.all;
-        let mut work = match &self.body {
-            Body::Published(_) if plan.exact => read_all(self, inside, plan.k, allowed, best),
-            Body::Published(body) => self.run_published(body, inside, plan, allowed, scratch),
-            Body::Tempered(body) => {
-                let view = View::new(self, body).with(allowed);
-                if plan.exact {
-                    view.search_exactly(inside, plan.k, tempered, best)
-                } else if plan.all {
-                    view.brute_force(inside, plan.k, best)
-                } else {
-                    view.search(inside, plan, tempered, best)
-                }
-            }
+        let stats = match plan.exact {
+            true => self.read_all(inside, plan, &mut scratch.best),
+            false => self.scan(inside, plan, scratch),
         };
-        let places = self.report_places(query, &scratch.best, plan.wanted);
-        let in_double = exact && self.takes_double(inside, &places);
-        let unsettled = exact && !self.settles(query, &places, scratch.best.worst());
-        if in_double || unsettled {
-            work.candidates += self.len() as u64;
-            work.exact_madds += (self.len() * self.dim()) as u64;
-        }
-        let hits = if in_double {
-            let settled = self.nearest_in_double(query, inside, plan.wanted, allowed);
-            // Who has not asked for a proof gets the answer without.
-            exact = plan.exact || settled.unproved.is_none();
-            match plan.exact {
-                true => settled.proved(row),
-                false => Ok(settled.hits),
-            }
-        } else if unsettled {
-            Ok(self.report_all(query, plan.wanted, allowed))
-        } else {
-            Ok(places.into_iter().map(|(hit, _)| hit).collect())
+        let asked = Asked {
+            query,
+            inside,
+            row,
+            wanted: plan.wanted,
+            exact: plan.exact,
+            complete: plan.exact,
         };
+        let points = Seen {
+            index: self,
+            allowed: plan.allowed.as_deref(),
+        };
+        let answer = Metric::answer(&points, &asked, &scratch.best, stats);
         scratch.embedded = buffer;
-        Ok(Answer {
-            hits: hits?,
-            work,
-            exact,
-        })
+        answer
     }
 
-    fn run_published(
-        &self,
-        body: &Published,
-        query: &[f32],
-        plan: &Plan,
-        allowed: Option<&Allowed>,
-        scratch: &mut Scratch,
-    ) -> Work {
-        let dim = self.space.dim();
+    /// Leaves the best points of the nearest bins of the nearest cells in `scratch`.
+    fn scan(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> SearchStats {
+        let allowed = plan.allowed.as_deref();
         let admits = |position: u32| allowed.is_none_or(|allowed| allowed.contains(position));
-        let mut work = Work::default();
-        self.route_query(body, query, plan.probes, scratch, &mut work);
+        let mut stats = SearchStats::default();
+        self.route_embedded(query, plan.probes, scratch, &mut stats);
         scratch.seen.start(self.len());
         scratch.best.start(plan.k);
         let mut bytes = Vec::new();
         let prepared = self.vectors.prepare(query, &mut bytes);
         for cell in &scratch.cells {
-            let cell = &body.cells[*cell as usize];
+            let cell = &self.trained.cells[*cell as usize];
             if cell.bins.occupied().is_empty() {
                 continue;
             }
@@ -319,22 +260,54 @@ impl Index {
                 &mut scratch.centred,
                 &mut scratch.coordinates,
             );
-            work.count_cell(cell);
-            let nearest =
-                cell.bins
-                    .nearest(&scratch.coordinates, plan.bins as f32, &mut scratch.bins);
+            count_cell(cell, &mut stats);
+            let share = plan.bins as f32;
+            let nearest = cell
+                .bins
+                .nearest(&scratch.coordinates, share, &mut scratch.bins);
             for bin in nearest {
                 for position in cell.bins.members_of(*bin as usize) {
                     if scratch.seen.first(*position) && admits(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
                         scratch.best.offer(squared, self.ids[at], *position);
-                        work.candidates += 1;
+                        stats.candidates += 1;
                     }
                 }
             }
         }
-        work.exact_madds = work.candidates * dim as u64;
-        work
+        stats.exact_madds = stats.candidates * self.transform.dim() as u64;
+        stats
     }
+
+    /// Maps an embedded query into the space of the Gaussians and finds its cells; both are left in `scratch`.
+    fn route_embedded(
+        &self,
+        query: &[f32],
+        count: usize,
+        scratch: &mut Scratch,
+        stats: &mut SearchStats,
+    ) {
+        let Scratch {
+            query: mapped,
+            route,
+            cells,
+            ..
+        } = scratch;
+        mapped.resize(self.transform.dim(), 0.0);
+        self.transform.apply(query, mapped);
+        stats.rotation_madds += self.transform.apply_madds();
+        let trained = &*self.trained;
+        trained
+            .router
+            .route(&trained.model, mapped, count, route, stats, cells);
+    }
+}
+
+/// Counts projecting a query into a cell's frame and ordering its bins.
+fn count_cell(cell: &Cell, stats: &mut SearchStats) {
+    stats.cells_projected += 1;
+    stats.projection_madds += cell.frame.project_madds();
+    stats.bins_ordered += cell.bins.occupied().len() as u64;
+    stats.ordering_madds += cell.bins.ordering_work();
 }

@@ -1,13 +1,69 @@
 //! The section BINS: grids, occupied bins, offsets and members of all cells.
 
-use super::decode::{Meta, product};
-use super::error::{Fault, inconsistent};
-use super::layout::Kind;
-use super::published::edge_limit;
-use super::read::Reader;
-use super::source::Source;
-use crate::cell::sphere::Steps;
-use crate::cell::{Bins, Frame, Grid};
+use std::io::{self, Write};
+
+use garlic_core::file::{Fault, Kind, Reader, Source, inconsistent, product, put};
+
+use super::meta::Meta;
+use crate::bins::{Bins, BinsParts, Cell, Frame, Grid, Steps};
+
+/// Most steps that the grids of all cells may have together in a file of `file_len` bytes. A grid keeps its
+/// edges in memory, so a few bytes of steps could otherwise ask for any amount of it.
+fn edge_limit(file_len: u64) -> u64 {
+    (1_u64 << 22).saturating_add(file_len)
+}
+
+/// Says what to do when the grids have more steps than [`edge_limit`] allows.
+pub(super) fn too_many_steps(cells: &[Cell], file_len: u64) -> Option<String> {
+    let edges: u64 = grids(cells).map(|steps| u64::from(steps.count)).sum();
+    (edges > edge_limit(file_len)).then(|| {
+        format!(
+            "the grids of all cells have {edges} steps, too many for this number of points; \
+             lower `radial_steps` or `angular_steps`"
+        )
+    })
+}
+
+fn grids(cells: &[Cell]) -> impl Iterator<Item = Steps> + '_ {
+    cells.iter().flat_map(|cell| cell.bins.grid().steps())
+}
+
+/// Writes the section.
+pub(super) fn write(cells: &[Cell], out: &mut dyn Write) -> io::Result<()> {
+    let parts = || cells.iter().map(|cell| cell.bins.parts());
+    let total =
+        |count: fn(&BinsParts<'_>) -> usize| parts().map(|parts| count(&parts) as u64).sum::<u64>();
+    put(
+        out,
+        &[
+            cells.len() as u64,
+            total(|parts| parts.grid.dim()),
+            total(|parts| parts.occupied.len()),
+            total(|parts| parts.members.len()),
+        ],
+    )?;
+    let (lows, (highs, counts)): (Vec<f64>, (Vec<f64>, Vec<u32>)) = grids(cells)
+        .map(|steps| (steps.lo, (steps.hi, steps.count)))
+        .unzip();
+    put(out, &lows)?;
+    put(out, &highs)?;
+    put(out, &counts)?;
+    let each = |count: fn(&BinsParts<'_>) -> usize| -> Vec<u32> {
+        parts().map(|parts| count(&parts) as u32).collect()
+    };
+    put(out, &each(|parts| parts.grid.dim()))?;
+    put(out, &each(|parts| parts.occupied.len()))?;
+    for parts in parts() {
+        put(out, parts.offsets)?;
+    }
+    for parts in parts() {
+        put(out, parts.occupied)?;
+    }
+    for parts in parts() {
+        put(out, parts.members)?;
+    }
+    Ok(())
+}
 
 /// The arrays of the section, each for all cells together.
 struct Arrays {
@@ -22,7 +78,7 @@ struct Arrays {
 }
 
 /// Reads the bins of every cell and checks that together they hold every point.
-pub(super) fn read_bins<R: Source>(
+pub(super) fn read<R: Source>(
     reader: &mut Reader<R>,
     meta: &Meta,
     frames: &[Frame],

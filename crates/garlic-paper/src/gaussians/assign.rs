@@ -1,0 +1,327 @@
+//! The nearest cell of every point and the cells that cover it, exactly, with most of the work pruned.
+//!
+//! For a block of points: a short prefix bounds the distance to every cell; the cell with the smallest bound
+//! is evaluated in full; any other cell is followed only while its growing bound stays below what still
+//! matters, the larger of tau and the distance to that first guess. Each of the three passes is parallel over
+//! cells, because the points that still matter to one cell fill its tiles only when there are many of them.
+
+use garlic_core::{Cancel, Error, Lists, Result};
+use garlic_linalg::Rows;
+use garlic_simd::LANES;
+use rayon::prelude::*;
+
+use super::Gaussians;
+use super::mahalanobis::{STEP, Tile, madds};
+
+/// Points handled together. Bounds for all of them and all cells are kept, so it limits memory.
+const BLOCK: usize = 16_384;
+/// Points whose first guess is looked up by one task.
+const GUESS_CHUNK: usize = 256;
+
+/// Work of an assignment, in multiply-adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AssignWork {
+    /// What was done.
+    pub done: u64,
+    /// What evaluating every point against every cell would have cost.
+    pub full: u64,
+}
+
+/// Cells of a set of points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// Nearest cell of each point; ties go to the lower cell.
+    pub nearest: Vec<u32>,
+    /// Mahalanobis distance to it.
+    pub distance: Vec<f32>,
+    /// Cells within tau of each point, ascending.
+    pub(crate) covering: Lists,
+    /// What it cost.
+    pub work: AssignWork,
+}
+
+impl Assignment {
+    /// Cells within tau of a point, ascending; empty when none is.
+    pub fn covering(&self, point: usize) -> &[u32] {
+        self.covering.get(point)
+    }
+
+    /// Pairs (cell, point) of the final cells: every covering cell, or the nearest one if none covers.
+    pub(crate) fn memberships(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+        (0..self.nearest.len()).flat_map(|p| {
+            let covering = self.covering(p);
+            let alone = covering.is_empty().then_some(self.nearest[p]);
+            covering
+                .iter()
+                .copied()
+                .chain(alone)
+                .map(move |c| (c, p as u32))
+        })
+    }
+
+    /// Pairs (cell, point) of a cell's own points for refinement: within tau of it, or nearest to it.
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+        (0..self.nearest.len()).flat_map(|p| {
+            let covering = self.covering(p);
+            let nearest = self.nearest[p];
+            let apart = (!covering.contains(&nearest)).then_some(nearest);
+            covering
+                .iter()
+                .copied()
+                .chain(apart)
+                .map(move |c| (c, p as u32))
+        })
+    }
+}
+
+/// Finds the nearest and the covering cells of every point, in rayon's current pool.
+///
+/// # Errors
+/// When cancelled.
+pub fn assign(
+    points: Rows<'_>,
+    model: &Gaussians,
+    tau: f32,
+    cancel: &Cancel,
+) -> Result<Assignment> {
+    let mut all = Assignment {
+        nearest: Vec::with_capacity(points.len()),
+        distance: Vec::with_capacity(points.len()),
+        covering: Lists {
+            offsets: vec![0],
+            items: Vec::new(),
+        },
+        work: AssignWork {
+            done: 0,
+            full: points.len() as u64 * model.len() as u64 * madds(model, model.dim()),
+        },
+    };
+    for start in (0..points.len()).step_by(BLOCK) {
+        let block = points.slice(start..(start + BLOCK).min(points.len()));
+        let mut result = assign_block(block, model, tau * tau, cancel)?;
+        result.covering.sort_unstable();
+        let mut pairs = result.covering.iter().peekable();
+        for (p, (cell, squared)) in result.nearest.iter().enumerate() {
+            all.nearest.push(*cell);
+            all.distance.push(squared.sqrt());
+            while let Some((_, cell)) = pairs.next_if(|(point, _)| *point as usize == p) {
+                all.covering.items.push(*cell);
+            }
+            all.covering.offsets.push(all.covering.items.len());
+        }
+        all.work.done += result.madds;
+    }
+    Ok(all)
+}
+
+/// What is known of a block's points so far.
+struct BlockResult {
+    /// Nearest cell and squared distance of each point.
+    nearest: Vec<(u32, f32)>,
+    /// (point in the block, cell) of every cover.
+    covering: Vec<(u32, u32)>,
+    madds: u64,
+}
+
+/// Final squared distances of some points to one cell, and what they cost.
+struct Evaluated {
+    points: Vec<(u32, f32)>,
+    madds: u64,
+}
+
+fn assign_block(
+    points: Rows<'_>,
+    model: &Gaussians,
+    tau_squared: f32,
+    cancel: &Cancel,
+) -> Result<BlockResult> {
+    let mut result = BlockResult {
+        nearest: vec![(u32::MAX, f32::INFINITY); points.len()],
+        covering: Vec::new(),
+        madds: 0,
+    };
+    let bounds = Bounds::of(points, model, cancel)?;
+    result.madds += bounds.madds;
+    let guess = bounds.smallest(points.len());
+
+    // The most promising cell of every point, in full.
+    let pairs = guess.iter().enumerate().map(|(p, cell)| (*cell, p as u32));
+    let guessed = Lists::group(model.len(), pairs);
+    let everything = [f32::INFINITY; LANES];
+    let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
+        for lanes in guessed.get(cell).chunks(LANES) {
+            evaluate(points, lanes, model, cell, &everything, tile, out);
+        }
+    })?;
+    result.take(evaluated, tau_squared);
+
+    // Every other cell, for as long as it may still matter.
+    let limits: Vec<f32> = result
+        .nearest
+        .iter()
+        .map(|n| n.1.max(tau_squared))
+        .collect();
+    let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
+        let survivors = bounds.survivors(cell, &limits, &guess);
+        for lanes in survivors.chunks(LANES) {
+            let limits = std::array::from_fn(|t| match lanes.get(t) {
+                Some(p) => limits[*p as usize],
+                None => f32::NEG_INFINITY,
+            });
+            evaluate(points, lanes, model, cell, &limits, tile, out);
+        }
+    })?;
+    result.take(evaluated, tau_squared);
+    Ok(result)
+}
+
+/// Runs `task` for all cells in parallel; results come in the order of the cells.
+fn for_each_cell(
+    model: &Gaussians,
+    cancel: &Cancel,
+    task: impl Fn(usize, &mut Tile, &mut Evaluated) + Sync,
+) -> Result<Vec<Evaluated>> {
+    (0..model.len())
+        .into_par_iter()
+        .map_init(
+            || Tile::new(model.dim()),
+            |tile, cell| {
+                cancel.check()?;
+                let mut out = Evaluated {
+                    points: Vec::new(),
+                    madds: 0,
+                };
+                task(cell, tile, &mut out);
+                Ok(out)
+            },
+        )
+        .collect()
+}
+
+/// Distances of one tile of points, unless all of them pass their limits on the way.
+fn evaluate(
+    points: Rows<'_>,
+    lanes: &[u32],
+    model: &Gaussians,
+    cell: usize,
+    limits: &[f32; LANES],
+    tile: &mut Tile,
+    out: &mut Evaluated,
+) {
+    let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| s <= l);
+    let (squared, done) = tile.distances(points, lanes, model, cell, alive);
+    out.madds += LANES as u64 * madds(model, done);
+    if done == model.dim() {
+        let within = lanes
+            .iter()
+            .zip(squared)
+            .zip(limits)
+            .filter(|((_, s), l)| s <= *l);
+        out.points.extend(within.map(|((p, s), _)| (*p, s)));
+    }
+}
+
+impl BlockResult {
+    /// Takes final distances into account, cell after cell.
+    fn take(&mut self, evaluated: Vec<Evaluated>, tau_squared: f32) {
+        for (cell, evaluated) in evaluated.into_iter().enumerate() {
+            let cell = cell as u32;
+            self.madds += evaluated.madds;
+            for (point, squared) in evaluated.points {
+                let best = &mut self.nearest[point as usize];
+                if (squared, cell) < (best.1, best.0) || best.0 == u32::MAX {
+                    *best = (cell, squared);
+                }
+                if squared <= tau_squared {
+                    self.covering.push((point, cell));
+                }
+            }
+        }
+    }
+}
+
+/// Lower bounds of the squared distances of a block's points to every cell.
+struct Bounds {
+    /// Points of a row, rounded up to whole tiles.
+    stride: usize,
+    /// A row a cell.
+    values: Vec<f32>,
+    madds: u64,
+}
+
+impl Bounds {
+    fn of(points: Rows<'_>, model: &Gaussians, cancel: &Cancel) -> Result<Self> {
+        let short = STEP.min(model.dim());
+        let tiles = points.len().div_ceil(LANES);
+        let stride = tiles * LANES;
+        // The first coordinates of every tile of points, transposed once for all cells.
+        let mut columns = vec![0.0; stride * short];
+        columns
+            .par_chunks_mut(short * LANES)
+            .enumerate()
+            .for_each(|(tile, columns)| {
+                for t in 0..LANES {
+                    let p = (tile * LANES + t).min(points.len() - 1);
+                    for (i, x) in points.row(p)[..short].iter().enumerate() {
+                        columns[i * LANES + t] = *x;
+                    }
+                }
+            });
+        let mut values = vec![0.0; stride * model.len()];
+        values
+            .par_chunks_mut(stride)
+            .enumerate()
+            .try_for_each_init(
+                || Tile::new(model.dim()),
+                |tile, (cell, bounds)| {
+                    cancel.check()?;
+                    let tiles = bounds
+                        .chunks_exact_mut(LANES)
+                        .zip(columns.chunks_exact(short * LANES));
+                    for (bounds, columns) in tiles {
+                        bounds.copy_from_slice(&tile.prefix(columns, model, cell, short));
+                    }
+                    Ok::<_, Error>(())
+                },
+            )?;
+        let madds = (stride * model.len()) as u64 * madds(model, short);
+        Ok(Self {
+            stride,
+            values,
+            madds,
+        })
+    }
+
+    /// The cell with the smallest bound for every point.
+    fn smallest(&self, points: usize) -> Vec<u32> {
+        let mut guess = vec![0u32; points];
+        guess
+            .par_chunks_mut(GUESS_CHUNK)
+            .enumerate()
+            .for_each(|(chunk, guess)| {
+                let mut best = [f32::INFINITY; GUESS_CHUNK];
+                for (cell, bounds) in self.values.chunks_exact(self.stride).enumerate() {
+                    let bounds = &bounds[chunk * GUESS_CHUNK..];
+                    for ((g, b), bound) in guess.iter_mut().zip(&mut best).zip(bounds) {
+                        if bound < b {
+                            (*g, *b) = (cell as u32, *bound);
+                        }
+                    }
+                }
+            });
+        guess
+    }
+
+    /// Points to which a cell may still matter, those of a like fate side by side.
+    fn survivors(&self, cell: usize, limits: &[f32], guess: &[u32]) -> Vec<u32> {
+        let bounds = &self.values[cell * self.stride..][..limits.len()];
+        let mut found: Vec<(f32, u32)> = Vec::new();
+        for (p, (bound, limit)) in bounds.iter().zip(limits).enumerate() {
+            if bound <= limit && guess[p] as usize != cell {
+                found.push((bound / limit, p as u32));
+            }
+        }
+        found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        found.into_iter().map(|(_, p)| p).collect()
+    }
+}

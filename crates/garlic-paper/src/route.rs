@@ -1,0 +1,251 @@
+//! Routing: the k_G cells nearest to a query in Mahalanobis distance, exactly, without evaluating most of them.
+//!
+//! In: a query in the space of the Gaussians. Out: cells, nearest first. A short prefix bounds the distance to every cell, [`GROUP`] cells at a time. The cell with the smallest
+//! bound is then extended by some coordinates, again and again; one that is complete and still smallest is
+//! the next nearest.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use garlic_core::SearchStats;
+use garlic_simd::GROUP;
+
+use crate::gaussians::{Factors, Gaussians};
+
+/// Coordinates of the first bound.
+const PREFIX: usize = 32;
+/// Coordinates added each time a cell is looked at again.
+const STEP: usize = 64;
+/// The prefix is computed by another formula than the distance itself; its rounding must not matter.
+const PREFIX_MARGIN: f32 = 1.0 - 1e-3;
+
+/// Leading blocks of all inverse factors, [`GROUP`] cells side by side. Empty for factors that are not full:
+/// those are cheap to evaluate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Router {
+    prefix: usize,
+    /// Packed inverse blocks, interleaved, one group of cells after the other.
+    inverses: Vec<f32>,
+    /// Leading coordinates of the means, likewise.
+    means: Vec<f32>,
+}
+
+/// Buffers of one query.
+#[derive(Debug, Default)]
+pub(crate) struct RouteScratch {
+    heap: BinaryHeap<Reverse<Candidate>>,
+    /// Multiply-adds spent by the time each of the cells was found.
+    pub(crate) trail: Vec<u64>,
+    /// Solutions so far of the cells that were looked at.
+    solutions: Vec<Vec<f32>>,
+    used: usize,
+}
+
+/// A cell with a lower bound of its squared distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Candidate {
+    bound: f32,
+    cell: u32,
+    /// Coordinates behind the bound; all of them means it is the distance.
+    done: u32,
+    /// Where the solution so far is kept, once it is.
+    slot: u32,
+}
+
+impl Eq for Candidate {}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.bound
+            .total_cmp(&other.bound)
+            .then(self.cell.cmp(&other.cell))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Router {
+    pub(crate) fn new(model: &Gaussians) -> Self {
+        let Factors::Full(_) = model.factors else {
+            return Self::default();
+        };
+        let prefix = PREFIX.min(model.dim());
+        let entries = prefix * (prefix + 1) / 2;
+        let groups = model.len().div_ceil(GROUP);
+        let mut router = Self {
+            prefix,
+            inverses: vec![0.0; groups * entries * GROUP],
+            means: vec![0.0; groups * prefix * GROUP],
+        };
+        for cell in 0..model.len() {
+            let (group, lane) = (cell / GROUP, cell % GROUP);
+            for (e, value) in inverse_block(model.factor(cell), prefix)
+                .into_iter()
+                .enumerate()
+            {
+                router.inverses[(group * entries + e) * GROUP + lane] = value;
+            }
+            for (i, value) in model.mean(cell)[..prefix].iter().enumerate() {
+                router.means[(group * prefix + i) * GROUP + lane] = *value;
+            }
+        }
+        router
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(&self.inverses[..]) + size_of_val(&self.means[..])) as u64
+    }
+
+    /// [`Router::route`] with buffers of its own.
+    pub(crate) fn order(&self, model: &Gaussians, query: &[f32], count: usize) -> Vec<u32> {
+        let mut cells = Vec::with_capacity(count);
+        let (mut scratch, mut stats) = (RouteScratch::default(), SearchStats::default());
+        self.route(model, query, count, &mut scratch, &mut stats, &mut cells);
+        cells
+    }
+
+    /// The `count` nearest cells, nearest first; ties go to the lower cell.
+    pub(crate) fn route(
+        &self,
+        model: &Gaussians,
+        query: &[f32],
+        count: usize,
+        scratch: &mut RouteScratch,
+        stats: &mut SearchStats,
+        out: &mut Vec<u32>,
+    ) {
+        out.clear();
+        scratch.trail.clear();
+        stats.cells_scored += model.len() as u64;
+        scratch.used = 0;
+        let mut start = std::mem::take(&mut scratch.heap).into_vec();
+        start.clear();
+        self.bounds(model, query, stats, &mut start);
+        scratch.heap = BinaryHeap::from(start);
+
+        while out.len() < count {
+            let Some(Reverse(mut best)) = scratch.heap.pop() else {
+                break;
+            };
+            if best.done as usize == model.dim() {
+                out.push(best.cell);
+                scratch.trail.push(stats.routing_madds);
+                continue;
+            }
+            extend(model, query, &mut best, scratch, stats);
+            scratch.heap.push(Reverse(best));
+        }
+    }
+
+    /// A first bound for every cell.
+    fn bounds(
+        &self,
+        model: &Gaussians,
+        query: &[f32],
+        stats: &mut SearchStats,
+        out: &mut Vec<Reverse<Candidate>>,
+    ) {
+        let mut push = |cell: usize, bound: f32, done: usize| {
+            let (cell, done, slot) = (cell as u32, done as u32, u32::MAX);
+            out.push(Reverse(Candidate {
+                bound,
+                cell,
+                done,
+                slot,
+            }));
+        };
+        if self.prefix == 0 {
+            for cell in 0..model.len() {
+                push(cell, simple_distance(model, query, cell), model.dim());
+            }
+            stats.routing_madds += (model.len() * 2 * model.dim()) as u64;
+            return;
+        }
+        let entries = self.prefix * (self.prefix + 1) / 2 * GROUP;
+        let query = &query[..self.prefix];
+        let groups = self
+            .inverses
+            .chunks_exact(entries)
+            .zip(self.means.chunks_exact(self.prefix * GROUP));
+        for (group, (inverses, means)) in groups.enumerate() {
+            let norms = garlic_simd::prefix_norms(inverses, means, query);
+            for (lane, norm) in norms.into_iter().enumerate() {
+                let cell = group * GROUP + lane;
+                if cell < model.len() {
+                    push(cell, norm * PREFIX_MARGIN, 0);
+                }
+            }
+        }
+        stats.routing_madds += (model.len() * (entries / GROUP + self.prefix)) as u64;
+    }
+}
+
+/// Squared distance for a diagonal or isotropic factor.
+fn simple_distance(model: &Gaussians, query: &[f32], cell: usize) -> f32 {
+    let factor = model.factor(cell);
+    match model.factors {
+        Factors::Isotropic(_) => {
+            garlic_simd::l2_squared(query, model.mean(cell)) / (factor[0] * factor[0])
+        }
+        _ => query
+            .iter()
+            .zip(model.mean(cell))
+            .zip(factor)
+            .map(|((x, m), l)| ((x - m) / l) * ((x - m) / l))
+            .sum(),
+    }
+}
+
+/// Adds coordinates to a candidate's bound by forward substitution.
+fn extend(
+    model: &Gaussians,
+    query: &[f32],
+    candidate: &mut Candidate,
+    scratch: &mut RouteScratch,
+    stats: &mut SearchStats,
+) {
+    if candidate.slot == u32::MAX {
+        candidate.slot = scratch.used as u32;
+        candidate.bound = 0.0;
+        scratch.used += 1;
+        if scratch.solutions.len() < scratch.used {
+            scratch.solutions.push(Vec::with_capacity(model.dim()));
+        }
+        scratch.solutions[candidate.slot as usize].clear();
+    }
+    let solution = &mut scratch.solutions[candidate.slot as usize];
+    let cell = candidate.cell as usize;
+    let (mean, factor) = (model.mean(cell), model.factor(cell));
+    let from = candidate.done as usize;
+    let to = (from + STEP).min(model.dim());
+    let mut sum = candidate.bound;
+    for i in from..to {
+        let row = &factor[i * (i + 1) / 2..][..=i];
+        let y = (query[i] - mean[i] - garlic_simd::dot(&row[..i], solution)) / row[i];
+        solution.push(y);
+        sum += y * y;
+    }
+    stats.routing_madds += (from..to).map(|i| i as u64 + 2).sum::<u64>();
+    candidate.bound = sum;
+    candidate.done = to as u32;
+}
+
+/// Inverse of the leading `m` x `m` block of a packed factor, packed.
+fn inverse_block(factor: &[f32], m: usize) -> Vec<f32> {
+    let at = |i: usize, j: usize| i * (i + 1) / 2 + j;
+    let mut inverse = vec![0.0f64; at(m, 0)];
+    for j in 0..m {
+        for i in j..m {
+            let sum: f64 = (j..i)
+                .map(|k| f64::from(factor[at(i, k)]) * inverse[at(k, j)])
+                .sum();
+            let unit = if i == j { 1.0 } else { 0.0 };
+            inverse[at(i, j)] = (unit - sum) / f64::from(factor[at(i, i)]);
+        }
+    }
+    inverse.into_iter().map(|v| v as f32).collect()
+}
