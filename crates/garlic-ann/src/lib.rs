@@ -60,10 +60,11 @@ pub use garlic_core::config::Configuration;
 pub use garlic_core::{
     Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric,
     NeighborIndex, Progress, RangeSearch, Result, Rows, Search, SearchStats, Seconds, Stage,
+    Transform,
 };
 pub use live::Live;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
 pub use search::Searcher;
-pub use segment::{BuildStats, Index};
+pub use segment::{BuildStats, CellShape, Index};
 pub use tune::{Cause, Exhaustive};
 pub use update::Drift;

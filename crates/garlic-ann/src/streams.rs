@@ -2,8 +2,6 @@
 
 /// Choice of the training points.
 pub(crate) const TRAIN_SAMPLE: u64 = 1 << 32;
-/// Choice of the points that the initialisation looks at.
-pub(crate) const INIT_SAMPLE: u64 = 2 << 32;
 /// Initial means.
 pub(crate) const INIT_MEANS: u64 = 3 << 32;
 /// Bins of the cells.

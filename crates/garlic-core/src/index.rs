@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::metric::Metric;
+use crate::metric::{Embedding, Metric};
 use crate::query::{Answer, RangeSearch, Search};
+use crate::shapes::CellShapes;
+use crate::transform::Transform;
 
 /// A nearest-neighbour index of any kind: what a program needs that does not care which.
 pub trait NeighborIndex: fmt::Debug + Send + Sync {
@@ -39,6 +41,19 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     fn parameters(&self) -> Vec<(&'static str, Value)>;
     /// What else there is to say about this kind of index, by name.
     fn details(&self) -> Vec<(&'static str, Value)>;
+
+    /// Identifiers of all points, in no particular order.
+    fn ids(&self) -> Vec<u64>;
+    /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
+    fn get(&self, id: u64) -> Option<Vec<f32>>;
+    /// An identifier that no point has, nor any above it.
+    fn next_id(&self) -> u64;
+    /// The change of coordinates between the stored vectors and the space that cells live in.
+    fn transform(&self) -> &Transform;
+    /// The way from the user's vectors to the stored ones.
+    fn embedding(&self) -> &Embedding;
+    /// The cells as Gaussians.
+    fn shapes(&self) -> Box<dyn CellShapes + '_>;
 
     /// The nearest neighbours of one query.
     ///

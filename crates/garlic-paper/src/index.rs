@@ -9,7 +9,7 @@ use garlic_core::metric::Embedding;
 use garlic_core::pool::Workers;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{
-    Answer, Memory, Metric, NeighborIndex, RangeSearch, Result, Rows, Search, Transform,
+    Answer, CellShapes, Memory, Metric, NeighborIndex, RangeSearch, Result, Rows, Search, Transform,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::gaussians::{Assignment, Gaussians};
 use crate::route::Router;
 use crate::search::ScratchPool;
+use crate::shapes::Shapes;
 use crate::training::History;
 
 /// A nearest-neighbour index of the published method; it contains the vectors.
@@ -248,6 +249,40 @@ impl NeighborIndex for GaussianIndex {
             ("coverage", json!(self.coverage())),
             ("epochs", json!(self.history().epochs.len())),
         ]
+    }
+
+    fn ids(&self) -> Vec<u64> {
+        self.ids.to_vec()
+    }
+
+    fn get(&self, id: u64) -> Option<Vec<f32>> {
+        let position = self.ids.iter().position(|other| *other == id)?;
+        let mut vector = Vec::new();
+        self.vectors
+            .read(self.transform.dim(), position, &mut vector);
+        vector.truncate(self.dim());
+        Some(vector)
+    }
+
+    fn next_id(&self) -> u64 {
+        let largest = self.ids.iter().copied().max();
+        largest.map_or(0, |largest| largest.saturating_add(1))
+    }
+
+    fn transform(&self) -> &Transform {
+        &self.transform
+    }
+
+    fn embedding(&self) -> &Embedding {
+        &self.embedding
+    }
+
+    fn shapes(&self) -> Box<dyn CellShapes + '_> {
+        Box::new(Shapes {
+            model: self.model(),
+            tau: self.config.loss.tau,
+            rank: self.config.bins.rank,
+        })
     }
 
     fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {

@@ -52,6 +52,7 @@ mod partition;
 mod refine;
 mod route;
 pub mod search;
+mod shapes;
 mod store;
 mod streams;
 pub mod training;

@@ -45,7 +45,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AnisotropicCells {
+pub(crate) struct AnisotropicCells {
     /// Share of the anisotropy that the score uses.
     pub(crate) anisotropy: f32,
     /// Dimension of the space.
@@ -64,22 +64,17 @@ pub struct AnisotropicCells {
 
 impl AnisotropicCells {
     /// Number of cells.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.residual.len()
     }
 
-    /// Whether there is no cell.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Dimension of the space the cells live in.
-    pub fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.dim
     }
 
     /// Number of axes of a cell.
-    pub fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.rank
     }
 
@@ -96,23 +91,23 @@ impl AnisotropicCells {
     }
 
     /// Mean of a cell.
-    pub fn mean(&self, cell: usize) -> &[f32] {
+    pub(crate) fn mean(&self, cell: usize) -> &[f32] {
         &self.means[cell * self.dim..(cell + 1) * self.dim]
     }
 
     /// Axes of a cell, `rank` rows.
-    pub fn axes(&self, cell: usize) -> &[f32] {
+    pub(crate) fn axes(&self, cell: usize) -> &[f32] {
         let len = self.rank * self.dim;
         &self.axes[cell * len..(cell + 1) * len]
     }
 
     /// Variance along the axes of a cell.
-    pub fn variances(&self, cell: usize) -> &[f32] {
+    pub(crate) fn variances(&self, cell: usize) -> &[f32] {
         &self.variances[cell * self.rank..(cell + 1) * self.rank]
     }
 
     /// Variance of a cell in a direction orthogonal to its axes.
-    pub fn residual_of(&self, cell: usize) -> f32 {
+    pub(crate) fn residual_of(&self, cell: usize) -> f32 {
         self.residual[cell]
     }
 

@@ -9,7 +9,7 @@ mod cells;
 mod groups;
 mod train;
 
-pub use cells::AnisotropicCells;
+pub(crate) use cells::AnisotropicCells;
 pub(crate) use cells::{Cells, FAR, NONE, fit_cell, relief};
 pub(crate) use groups::CoarseQuantizer;
 pub(crate) use train::{SHORTLIST, code_bits, default_cells, fit};

@@ -127,6 +127,30 @@ impl Index {
         }
     }
 
+    /// Number of bins.
+    pub fn bins(&self) -> usize {
+        self.snapshot().bins()
+    }
+
+    /// Bits of a coordinate in a point's code.
+    pub fn code_bits(&self) -> usize {
+        self.segment.code_bits()
+    }
+
+    /// The shape of a cell; none past the last.
+    pub fn cell_shape(&self, cell: usize) -> Option<CellShape<'_>> {
+        let snapshot = self.snapshot();
+        (cell < snapshot.cells()).then(|| {
+            let frame = snapshot.frame(cell);
+            CellShape {
+                mean: snapshot.mean(cell),
+                axes: frame.axes,
+                variances: frame.variances,
+                residual_variance: frame.residual,
+            }
+        })
+    }
+
     /// The parameters it was built with.
     pub fn config(&self) -> &Config {
         &self.config
@@ -146,4 +170,18 @@ impl Index {
     pub fn stored_as(&self) -> &'static str {
         self.segment.vectors.name()
     }
+}
+
+/// A cell in the space of the index's transform.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CellShape<'a> {
+    /// Mean of its points.
+    pub mean: &'a [f32],
+    /// Principal axes, one behind the other; zeros where its points span fewer.
+    pub axes: &'a [f32],
+    /// Variance along each axis.
+    pub variances: &'a [f32],
+    /// Variance in every other direction.
+    pub residual_variance: f32,
 }

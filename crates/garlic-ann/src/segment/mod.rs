@@ -11,6 +11,7 @@ mod filter;
 mod index;
 mod ledger;
 mod memory;
+mod shapes;
 mod snapshot;
 mod strangers;
 
@@ -19,7 +20,7 @@ pub(crate) use delta::{
     PAGE, RewrittenCell, Shape, Uncoded,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
-pub use index::Index;
+pub use index::{CellShape, Index};
 pub use ledger::BuildStats;
 pub(crate) use snapshot::{BinView, Snapshot};
 pub(crate) use strangers::UncoveredPoints;
@@ -234,6 +235,20 @@ impl Segment {
     /// Number of bins.
     pub(crate) fn bins(&self) -> usize {
         self.encoded.bounds.len()
+    }
+
+    /// The cells as Gaussians; the least variance of a direction follows from the mean variance of their points.
+    pub(crate) fn shapes(&self) -> shapes::Shapes<'_> {
+        let cells = &self.cells;
+        let variance: f64 = (0..cells.len())
+            .map(|cell| {
+                let along: f64 = cells.variances(cell).iter().map(|v| f64::from(*v)).sum();
+                let others = cells.dim().saturating_sub(cells.rank()) as f64;
+                along + others * f64::from(cells.residual_of(cell))
+            })
+            .sum();
+        let values = (cells.len() * cells.dim()).max(1) as f64;
+        shapes::Shapes::new(cells, variance / values)
     }
 
     /// Number of points of a cell.

@@ -6,6 +6,7 @@
 use crate::plan::Calibration;
 use crate::segment::{Index, Segment};
 
+mod interface;
 mod meta;
 mod sections;
 mod validate;

@@ -134,14 +134,25 @@ fn decode<T: Decode>(inner: impl Source, file_len: u64) -> Result<(T, Layout), F
 /// # Errors
 /// [`Error::Io`], [`Error::Format`].
 pub fn sections_of(path: &Path) -> Result<Vec<Kind>> {
-    struct Table(Vec<Kind>);
-    impl Decode for Table {
-        fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault> {
-            let entries = reader.layout().entries.iter();
-            Ok(Self(entries.map(|entry| entry.kind).collect()))
-        }
-    }
     open::<Table>(path, Access::Map).map(|(table, _)| table.0)
+}
+
+/// The sections of a file in memory, from its header alone.
+///
+/// # Errors
+/// What is wrong with the header.
+pub fn sections_in(bytes: &[u8]) -> Result<Vec<Kind>, FormatError> {
+    from_bytes::<Table>(bytes).map(|table| table.0)
+}
+
+/// The section table alone.
+struct Table(Vec<Kind>);
+
+impl Decode for Table {
+    fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault> {
+        let entries = reader.layout().entries.iter();
+        Ok(Self(entries.map(|entry| entry.kind).collect()))
+    }
 }
 
 /// Header, table and sections in memory.

@@ -193,6 +193,16 @@ impl Embedding {
         }
     }
 
+    /// A vector as [`Embedding::plain`] gives it, in the form in which it is stored.
+    pub fn stored(&self, plain: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; self.inner_dim(plain.len())];
+        match self.metric {
+            Metric::Cosine => out.copy_from_slice(plain),
+            Metric::Euclidean | Metric::InnerProduct => self.put(plain, &mut out),
+        }
+        out
+    }
+
     /// Fails for a vector that has no place in the index; `row` is what the error calls it.
     fn check(&self, vector: &[f32], row: usize) -> Result<()> {
         match self.metric {

@@ -1,14 +1,8 @@
 //! Files: one file an index, vectors included.
 //!
-<<<<<<< HEAD
-//! `docs/reference/file-format.md` draws the layout. A file is replaced all at once, never changed in place. [`Index::open`] maps
-//! it, [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well;
-//! whatever is wrong with a file has its own [`FormatError`].
-=======
 //! In and out: a [`GaussianIndex`] and the bytes of its file. The container is that of [`garlic_core::file`];
-//! `docs/format.md` draws the layout. `meta` has the section META, `cells` those of Gaussians and frames, `bins` that of
+//! `docs/reference/file-format.md` draws the layout. `meta` has the section META, `cells` those of Gaussians and frames, `bins` that of
 //! the bins, `verify` what opening leaves out.
->>>>>>> 353087e (Make garlic-paper a crate: GaussianIndex with its own configuration)
 //!
 //! Whatever passes here must not make a search panic. Of a mapped file only the shapes of vectors and identifiers are
 //! known: a search takes them as they are and makes do with any content.
