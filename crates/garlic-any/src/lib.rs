@@ -25,11 +25,15 @@ use garlic_paper::GaussianIndex;
 /// An index of either kind. A copy is cheap.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "every search of a program takes a copy: one without an allocation"
+)]
 pub enum AnyIndex {
     /// Anisotropic cells: preset `default`.
     Cells(Index),
     /// Trained Gaussians: preset `paper`.
-    Gaussians(GaussianIndex),
+    Gaussians(Box<GaussianIndex>),
 }
 
 impl From<Index> for AnyIndex {
@@ -40,7 +44,7 @@ impl From<Index> for AnyIndex {
 
 impl From<GaussianIndex> for AnyIndex {
     fn from(index: GaussianIndex) -> Self {
-        Self::Gaussians(index)
+        Self::Gaussians(Box::new(index))
     }
 }
 
@@ -50,7 +54,7 @@ impl Deref for AnyIndex {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Cells(index) => index,
-            Self::Gaussians(index) => index,
+            Self::Gaussians(index) => &**index,
         }
     }
 }

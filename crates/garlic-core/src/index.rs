@@ -46,6 +46,10 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     fn ids(&self) -> Vec<u64>;
     /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
     fn get(&self, id: u64) -> Option<Vec<f32>>;
+    /// Whether there is a point of this identifier.
+    fn contains(&self, id: u64) -> bool {
+        self.get(id).is_some()
+    }
     /// An identifier that no point has, nor any above it.
     fn next_id(&self) -> u64;
     /// The change of coordinates between the stored vectors and the space that cells live in.

@@ -5,7 +5,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use garlic_ann::{Builder, Config, Error, Index, Metric, Preset, Rows, Stage};
+use garlic_ann::{Cancel, Error, Index, Metric, Rows, Stage};
+use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
 use pyo3::prelude::*;
 
 use crate::arrays::{Ids, Vectors};
@@ -19,7 +20,12 @@ const LOOK: Duration = Duration::from_millis(50);
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
 
 /// What a builder makes of vectors: an index of them, or one that was trained on them.
-type Make = fn(&Builder<'static>, Rows<'_>) -> garlic_ann::Result<Index>;
+type Make = fn(&AnyBuilder<'static>, Rows<'_>) -> garlic_ann::Result<AnyIndex>;
+
+/// An index of vectors.
+fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::Result<AnyIndex> {
+    builder.build(vectors).map(|(index, _)| index)
+}
 
 /// Builds an index. `settings` are pairs of a configuration key and its value as text; `progress` is called with
 /// a stage, steps done and steps in all. `partition` is the cell of each row, if they were found elsewhere.
@@ -39,14 +45,14 @@ pub(crate) fn build(
     progress: Option<Py<PyAny>>,
     partition: Option<Vec<u32>>,
 ) -> PyResult<Handle> {
-    let mut builder = Index::builder().config(config(preset, settings).map_err(raise)?);
+    let mut builder = AnyBuilder::new(config(preset, settings).map_err(raise)?);
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
     }
     if let Some(partition) = partition {
         builder = builder.partition(partition);
     }
-    work(py, builder, vectors, threads, progress, Builder::build)
+    work(py, builder, vectors, threads, progress, build_index)
 }
 
 /// Builds an index with the parameters of another one.
@@ -60,11 +66,11 @@ pub(crate) fn build_like(
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Handle> {
-    let mut builder = Index::builder().config(like.get().snapshot().config().clone());
+    let mut builder = AnyBuilder::new(like.get().snapshot().config());
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
     }
-    work(py, builder, vectors, threads, progress, Builder::build)
+    work(py, builder, vectors, threads, progress, build_index)
 }
 
 /// Trains an index without points on a sample, with the parameters of another one.
@@ -77,8 +83,8 @@ pub(crate) fn train_like(
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Handle> {
-    let builder = Index::builder().config(like.get().snapshot().config().clone());
-    work(py, builder, sample, threads, progress, Builder::train)
+    let builder = AnyBuilder::new(like.get().snapshot().config());
+    work(py, builder, sample, threads, progress, AnyBuilder::train)
 }
 
 /// An index without points; none where the parameters are those of an index that does not change.
@@ -90,8 +96,9 @@ pub(crate) fn empty(
     settings: Vec<(String, String)>,
 ) -> PyResult<Option<Handle>> {
     let config = config(preset, settings).map_err(raise)?;
-    match py.detach(|| Index::empty(dim, config)) {
-        Ok(index) => Ok(Some(Handle::new(index))),
+    let empty = || Index::empty(dim, config.updatable()?.clone());
+    match py.detach(empty) {
+        Ok(index) => Ok(Some(Handle::new(index.into()))),
         Err(Error::Unchanging | Error::Spilled) => Ok(None),
         Err(error) => Err(raise(error)),
     }
@@ -100,7 +107,7 @@ pub(crate) fn empty(
 /// Lets `make` build from vectors on a thread of its own, with progress and Ctrl-C.
 fn work(
     py: Python<'_>,
-    builder: Builder<'static>,
+    builder: AnyBuilder<'static>,
     vectors: &Bound<'_, PyAny>,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
@@ -111,9 +118,11 @@ fn work(
     let cancel = Arc::new(AtomicBool::new(false));
     let state = State::default();
     let told = Arc::clone(&state);
-    let mut builder = builder.cancel(Arc::clone(&cancel)).progress(move |p| {
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
-    });
+    let mut builder = builder
+        .cancel(Cancel::new(Arc::clone(&cancel)))
+        .progress(move |p| {
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some((p.stage, p.done, p.total));
+        });
     if let Some(threads) = threads {
         // The library has words for none at all; fewer are no more.
         builder = builder.threads(threads.max(0) as usize);
@@ -129,12 +138,12 @@ pub(crate) fn check_settings(preset: &str, settings: Vec<(String, String)>) -> P
     config(preset, settings).map(|_| ()).map_err(raise)
 }
 
-fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<Config> {
-    let mut config = Config::preset(preset.parse::<Preset>()?);
+fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<AnyConfig> {
+    let mut config = AnyConfig::new(preset.parse::<Preset>()?);
     for (key, value) in settings {
         match key.as_str() {
             // Its own list of names says more than that of the configuration.
-            "metric" => config.metric = value.parse::<Metric>()?,
+            "metric" => config.set_metric(value.parse::<Metric>()?),
             _ => config.set(&key, &value)?,
         }
     }
@@ -143,11 +152,11 @@ fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<C
 }
 
 fn run(
-    build: impl FnOnce() -> garlic_ann::Result<Index> + Send,
+    build: impl FnOnce() -> garlic_ann::Result<AnyIndex> + Send,
     cancel: &AtomicBool,
     state: &State,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<Index> {
+) -> PyResult<AnyIndex> {
     let (done, wait) = mpsc::channel();
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -194,13 +203,7 @@ fn look(py: Python<'_>, state: &State, progress: Option<&Py<PyAny>>) -> PyResult
     };
     let latest = state.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((stage, done, total)) = latest {
-        let name = match stage {
-            Stage::Prepare => "prepare",
-            Stage::Train => "train",
-            Stage::Assign => "assign",
-            Stage::Bins => "bins",
-            Stage::Calibrate => "calibrate",
-        };
+        let name = stage.name();
         progress.call1(py, (name, done, total))?;
     }
     Ok(())

@@ -1,30 +1,41 @@
 //! What is in an index, as JSON that Python turns into dictionaries.
 
-use garlic_ann::Index;
 use garlic_ann::live::{Status, Training};
+use garlic_any::{AnyIndex, describe};
 use serde_json::{Value, json};
 
 /// Neighbours that the recall of an index is about where nobody says how many.
 const USUAL_K: usize = 10;
+/// Cells whose spectra are computed where that takes long.
+const SPECTRA: usize = 16;
 
 /// The facts that cost nothing to gather.
-pub(crate) fn stats(index: &Index) -> Value {
-    let drift = index.drift();
-    json!({
+pub(crate) fn stats(index: &AnyIndex) -> Value {
+    let mut about = json!({
         "points": index.len(),
         "dim": index.dim(),
         "metric": index.metric(),
         "cells": index.cells(),
-        "bins": index.tempered().map(|body| body.bins()),
         "stored_as": index.stored_as(),
         "next_id": index.next_id(),
         "memory": index.memory(),
         "mapped_bytes": index.mapped_bytes(),
-        "trainings": drift.trainings,
-        "trained_points": drift.built,
-        "trains_at": index.trains_at(),
-        "reads_everything": index.reads_everything(USUAL_K, index.config().recall),
-    })
+        "bins": Value::Null,
+        "trainings": 0,
+        "trained_points": index.len(),
+        "trains_at": Value::Null,
+        "reads_everything": false,
+    });
+    if let Ok(index) = index.updatable() {
+        let drift = index.drift();
+        about["bins"] = json!(index.bins());
+        about["trainings"] = json!(drift.trainings);
+        about["trained_points"] = json!(drift.built);
+        about["trains_at"] = json!(index.trains_at());
+        let recall = index.config().tuning.recall;
+        about["reads_everything"] = json!(index.reads_everything(USUAL_K, recall));
+    }
+    about
 }
 
 /// What is known about a training beside the index.
@@ -33,36 +44,14 @@ pub(crate) fn training(about: &mut Value, training: &Training) {
 }
 
 /// Everything: parameters, sizes of the cells, what recalls take. Of an index without pending changes.
-pub(crate) fn inspect(index: &Index) -> Value {
+pub(crate) fn inspect(index: &AnyIndex) -> Value {
     let mut about = stats(index);
     about["config"] = json!(index.config());
-    about["drift"] = json!(index.drift());
-    if let Some(body) = index.tempered() {
-        let cells = 0..body.model().len();
-        about["preset"] = json!("default");
-        about["cell_sizes"] = cells.map(|cell| body.cell_len(cell)).collect();
-        about["code_bits"] = json!(body.code_bits());
-        about["axes"] = json!(body.model().rank());
-        about["calibration"] = json!(body.calibration());
-        let targets = index.exhaustive_targets();
-        about["exhaustive"] = targets
-            .iter()
-            .map(|told| {
-                let mut about = json!(told);
-                about["why"] = json!(told.cause.to_string());
-                about
-            })
-            .collect();
-    }
-    if let Some(body) = index.published() {
-        let cells = 0..body.model().len();
-        about["preset"] = json!("paper");
-        about["cell_sizes"] = cells
-            .map(|cell| body.cell(cell).bins.members().len())
-            .collect();
-        let coverage = body.coverage();
-        about["coverage"] = json!({ "share": coverage.share, "mean": coverage.mean });
-        about["epochs"] = json!(body.history().epochs.len());
+    about["preset"] = json!(index.preset());
+    about["cell_sizes"] = json!(index.cell_sizes());
+    about["drift"] = json!(index.updatable().ok().map(|index| index.drift()));
+    for (key, value) in describe::details(index, SPECTRA) {
+        about[key] = value;
     }
     about
 }

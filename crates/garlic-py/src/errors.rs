@@ -3,7 +3,6 @@
 use std::io;
 
 use garlic_ann::Error;
-use garlic_ann::store;
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
@@ -37,7 +36,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
 }
 
 /// The exception of bytes that are no index.
-pub(crate) fn raise_format(error: &store::FormatError) -> PyErr {
+pub(crate) fn raise_format(error: &garlic_ann::FormatError) -> PyErr {
     FormatError::new_err(error.to_string())
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use garlic_ann::Live;
 use garlic_ann::live::{Options, SyncPolicy};
-use garlic_ann::{Index, Live};
+use garlic_any::AnyIndex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -15,8 +16,8 @@ use crate::handle::Handle;
 #[pyfunction]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Handle> {
     let index = py.detach(|| match mmap {
-        true => Index::open(path),
-        false => Index::load(path),
+        true => AnyIndex::open(path),
+        false => AnyIndex::load(path),
     });
     index.map(Handle::new).map_err(raise)
 }
@@ -24,14 +25,14 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Handle
 /// The index whose bytes these are.
 #[pyfunction]
 pub(crate) fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Handle> {
-    let index = py.detach(|| Index::from_bytes(&bytes));
+    let index = py.detach(|| AnyIndex::from_bytes(&bytes));
     index.map(Handle::new).map_err(|e| raise_format(&e))
 }
 
 /// Checks all of a file and says what is in it, as JSON.
 #[pyfunction]
 pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let summary = py.detach(|| Index::verify(path)).map_err(raise)?;
+    let summary = py.detach(|| AnyIndex::verify(path)).map_err(raise)?;
     serde_json::to_string(&summary).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
@@ -50,8 +51,8 @@ pub(crate) fn live_create(
     index: &Bound<'_, Handle>,
     sync: bool,
 ) -> PyResult<Handle> {
-    let index = (*index.get().snapshot()).clone();
-    let live = py.detach(|| options(sync).create(path, index));
+    let index = index.get().snapshot();
+    let live = py.detach(|| options(sync).create(path, index.updatable()?.clone()));
     live.map(Handle::over).map_err(raise)
 }
 

@@ -3,10 +3,11 @@
 //! It is a [`Live`]: searches run on a snapshot with the interpreter let go, whatever other threads change.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use garlic_ann::{Error, Index, Live, Range, Search, Work};
+use garlic_ann::live::Training;
+use garlic_ann::{Error, Live, RangeSearch, Search, SearchStats};
+use garlic_any::AnyIndex;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -24,26 +25,49 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
 /// An index; `garlic_ann.Index` and `garlic_ann.Live` are made of it.
 #[pyclass(frozen, module = "garlic_ann._garlic")]
-pub(crate) struct Handle {
-    live: Live,
+pub(crate) struct Handle(Kept);
+
+/// Where the index is.
+enum Kept {
+    /// It can be changed while it is searched.
+    Live(Live),
+    /// It stays as it was built.
+    Fixed(Box<AnyIndex>),
 }
 
 impl Handle {
     /// An index in memory.
-    pub(crate) fn new(index: Index) -> Self {
-        Self {
-            live: Live::new(index),
-        }
+    pub(crate) fn new(index: AnyIndex) -> Self {
+        Self(match index.updatable() {
+            Ok(index) => Kept::Live(Live::new(index.clone())),
+            Err(_) => Kept::Fixed(Box::new(index)),
+        })
     }
 
     /// An index in a directory.
     pub(crate) fn over(live: Live) -> Self {
-        Self { live }
+        Self(Kept::Live(live))
     }
 
     /// The index as it is now.
-    pub(crate) fn snapshot(&self) -> Arc<Index> {
-        self.live.snapshot()
+    pub(crate) fn snapshot(&self) -> AnyIndex {
+        match &self.0 {
+            Kept::Live(live) => (*live.snapshot()).clone().into(),
+            Kept::Fixed(index) => AnyIndex::clone(index),
+        }
+    }
+
+    /// The handle for changes.
+    fn live(&self) -> garlic_ann::Result<&Live> {
+        match &self.0 {
+            Kept::Live(live) => Ok(live),
+            Kept::Fixed(_) => Err(Error::Unchanging),
+        }
+    }
+
+    /// What is known about a training.
+    fn training_state(&self) -> Training {
+        self.live().map(Live::training).unwrap_or_default()
     }
 }
 
@@ -63,25 +87,25 @@ pub(crate) fn at_least_one(name: &'static str, value: Option<i64>) -> PyResult<O
 impl Handle {
     #[getter]
     fn dim(&self) -> usize {
-        self.live.snapshot().dim()
+        self.snapshot().dim()
     }
 
     #[getter]
     fn metric(&self) -> &'static str {
-        self.live.snapshot().metric().name()
+        self.snapshot().metric().name()
     }
 
     #[getter]
     fn next_id(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.live.snapshot().next_id())
+        py.detach(|| self.snapshot().next_id())
     }
 
     fn __len__(&self) -> usize {
-        self.live.snapshot().len()
+        self.snapshot().len()
     }
 
     fn contains(&self, id: u64) -> bool {
-        self.live.snapshot().contains(id)
+        self.snapshot().contains(id)
     }
 
     fn contains_all<'py>(
@@ -92,7 +116,7 @@ impl Handle {
         let ids = Ids::take(ids)?;
         let ids = ids.as_slice()?;
         let found: Vec<bool> = py.detach(|| {
-            let index = self.live.snapshot();
+            let index = self.snapshot();
             ids.iter().map(|id| index.contains(*id)).collect()
         });
         Ok(found.into_pyarray(py))
@@ -107,7 +131,7 @@ impl Handle {
         let ids = Ids::take(ids)?;
         let ids = ids.as_slice()?;
         let (dim, found) = py.detach(|| {
-            let index = self.live.snapshot();
+            let index = self.snapshot();
             let mut rows = Vec::with_capacity(ids.len() * index.dim());
             for id in ids {
                 match index.get(*id) {
@@ -128,7 +152,7 @@ impl Handle {
     /// Identifiers of all points, in ascending order.
     fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let ids: Vec<i64> = py.detach(|| {
-            let mut ids = self.live.snapshot().ids();
+            let mut ids = self.snapshot().ids();
             ids.sort_unstable();
             ids.into_iter().map(|id| id as i64).collect()
         });
@@ -149,15 +173,15 @@ impl Handle {
             Some(ids) => {
                 let ids = Ids::take(ids)?;
                 let ids = ids.as_slice()?;
-                py.detach(|| self.live.add(rows, ids)).map_err(raise)
+                py.detach(|| self.live()?.add(rows, ids)).map_err(raise)
             }
             None => py.detach(|| {
                 // Another thread may take the same identifiers first; then those after them are tried.
                 loop {
-                    let first = self.live.snapshot().next_id();
+                    let first = self.snapshot().next_id();
                     let ids: Vec<u64> = (first..).take(rows.len()).collect();
-                    match self.live.add(rows, &ids) {
-                        Err(Error::IdExists { .. }) if self.live.snapshot().next_id() != first => {}
+                    match self.live().and_then(|live| live.add(rows, &ids)) {
+                        Err(Error::IdExists { .. }) if self.snapshot().next_id() != first => {}
                         result => return result.map_err(raise),
                     }
                 }
@@ -173,27 +197,27 @@ impl Handle {
     ) -> PyResult<()> {
         let (vectors, ids) = (Vectors::take(vectors, "vectors")?, Ids::take(ids)?);
         let (rows, ids) = (vectors.rows()?, ids.as_slice()?);
-        py.detach(|| self.live.update(rows, ids)).map_err(raise)
+        py.detach(|| self.live()?.update(rows, ids)).map_err(raise)
     }
 
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = Ids::take(ids)?;
         let ids = ids.as_slice()?;
-        py.detach(|| self.live.remove(ids)).map_err(raise)
+        py.detach(|| self.live()?.remove(ids)).map_err(raise)
     }
 
     fn recalibrate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live.recalibrate()).map_err(raise)
+        py.detach(|| self.live()?.recalibrate()).map_err(raise)
     }
 
     fn retrain(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live.retrain()).map_err(raise)
+        py.detach(|| self.live()?.retrain()).map_err(raise)
     }
 
     /// Returns when no training is going on. Ctrl-C ends the waiting, not the training.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let mut pause = SHORTEST_LOOK;
-        while py.detach(|| self.live.training().running) {
+        while py.detach(|| self.training_state().running) {
             py.check_signals()?;
             py.detach(|| std::thread::sleep(pause));
             pause = (2 * pause).min(LONGEST_LOOK);
@@ -203,69 +227,73 @@ impl Handle {
 
     /// Whether a training is going on, and why the last one failed if it did.
     fn training(&self, py: Python<'_>) -> (bool, Option<String>) {
-        let training = py.detach(|| self.live.training());
+        let training = py.detach(|| self.training_state());
         (training.running, training.failed)
     }
 
     /// Whether cells have been fitted to data, by a build, to a sample, or by the index itself; or there have been points.
     fn is_trained(&self, py: Python<'_>) -> bool {
         py.detach(|| {
-            let index = self.live.snapshot();
-            index.drift().built > 0 || index.next_id() > 0
+            let index = self.snapshot();
+            let fitted = index.updatable().is_ok_and(|index| index.drift().built > 0);
+            fitted || index.next_id() > 0
         })
     }
 
     /// Whether there have been neither points nor a training.
     fn is_fresh(&self, py: Python<'_>) -> bool {
         py.detach(|| {
-            let index = self.live.snapshot();
-            index.is_empty() && index.next_id() == 0 && index.drift().built == 0
+            let index = self.snapshot();
+            let fitted = index.updatable().is_ok_and(|index| index.drift().built > 0);
+            index.is_empty() && index.next_id() == 0 && !fitted
         })
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live.compact()).map_err(raise)
+        py.detach(|| self.live()?.compact()).map_err(raise)
     }
 
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live.checkpoint()).map_err(raise)
+        py.detach(|| self.live()?.checkpoint()).map_err(raise)
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live.sync()).map_err(raise)
+        py.detach(|| self.live()?.sync()).map_err(raise)
     }
 
     /// For a forked process: lets go of its copy of a directory's lock.
     fn after_fork(&self) {
-        self.live.after_fork();
+        if let Ok(live) = self.live() {
+            live.after_fork();
+        }
     }
 
     fn status(&self, py: Python<'_>) -> Option<String> {
-        let status = py.detach(|| self.live.status());
+        let status = py.detach(|| self.live().ok()?.status());
         status.map(|status| describe::status(&status).to_string())
     }
 
     fn stats(&self, py: Python<'_>) -> String {
         py.detach(|| {
-            let mut about = describe::stats(&self.live.snapshot());
-            describe::training(&mut about, &self.live.training());
+            let mut about = describe::stats(&self.snapshot());
+            describe::training(&mut about, &self.training_state());
             about.to_string()
         })
     }
 
     fn inspect(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| {
-            let mut laid_out = (*self.live.snapshot()).clone();
-            laid_out.compact()?;
-            let mut about = describe::inspect(&laid_out);
-            describe::training(&mut about, &self.live.training());
+            let compacted = self.snapshot().compacted()?;
+            let mut about = describe::inspect(&compacted);
+            describe::training(&mut about, &self.training_state());
             Ok(about.to_string())
         })
         .map_err(raise)
     }
 
     fn drift(&self, py: Python<'_>) -> PyResult<String> {
-        let drift = py.detach(|| self.live.snapshot().drift());
+        let drift = py.detach(|| self.snapshot().updatable().map(|index| index.drift()));
+        let drift = drift.map_err(raise)?;
         serde_json::to_string(&drift)
             .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
@@ -290,7 +318,7 @@ impl Handle {
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
         let k = at_least_one("k", Some(k))?.unwrap_or(1);
-        let index = slf.get().live.snapshot();
+        let index = slf.get().snapshot();
         // More neighbours than there are points take no more work.
         let mut search = Search::new(k.min(index.len().max(1))).exact(exact);
         if let Some(recall) = recall {
@@ -313,11 +341,11 @@ impl Handle {
             search = search.filter(filter.get().inner());
         }
         let mut table = Table::new(rows.len(), k)?;
-        let mut done = Work::default();
+        let mut done = SearchStats::default();
         py.detach(|| {
             let mut put = |answer| {
                 table.push(&answer);
-                done += answer.work;
+                done += answer.stats;
             };
             match rows.len() {
                 1 => put(index.search(rows.row(0), &search)?),
@@ -353,8 +381,8 @@ impl Handle {
         let py = slf.py();
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
-        let index = slf.get().live.snapshot();
-        let mut range = Range::new(radius);
+        let index = slf.get().snapshot();
+        let mut range = RangeSearch::new(radius);
         if let Some(recall) = recall {
             range = range.recall(recall);
         }
@@ -375,16 +403,16 @@ impl Handle {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.live.snapshot().save(path)).map_err(raise)
+        py.detach(|| self.snapshot().save(&path)).map_err(raise)
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.live.snapshot().to_bytes());
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.snapshot().to_bytes()).map_err(raise)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// The index as it is now, in memory, for changes of its own.
     fn copy(&self) -> Self {
-        Self::new((*self.live.snapshot()).clone())
+        Self::new(self.snapshot())
     }
 }

@@ -3,7 +3,7 @@
 //! It turns arrays into rows, errors into exceptions and answers into arrays, and lets go of the interpreter while
 //! the library works. What users see, docstrings included, is written in Python (`python/garlic_ann`).
 //!
-//! The rule of this crate: no search logic. It may use `garlic-ann` and nothing below it.
+//! The rule of this crate: no search logic. It may use `garlic-any` and `garlic-ann`, and nothing below them.
 
 mod arrays;
 mod building;
@@ -37,7 +37,7 @@ mod _garlic {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("EXHAUSTIVE_POINTS", garlic_ann::index::EXHAUSTIVE_POINTS)?;
+        module.add("EXHAUSTIVE_POINTS", garlic_ann::EXHAUSTIVE_POINTS)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,6 +1,6 @@
 //! Answers on their way out: arrays of distances and identifiers.
 
-use garlic_ann::{Answer, Work};
+use garlic_ann::{Answer, SearchStats};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
@@ -93,7 +93,11 @@ pub(crate) fn lists<'py>(py: Python<'py>, answers: &[Answer]) -> Lists<'py> {
 }
 
 /// What some queries cost together.
-pub(crate) fn work<'py>(py: Python<'py>, work: &Work, dim: usize) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn work<'py>(
+    py: Python<'py>,
+    work: &SearchStats,
+    dim: usize,
+) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (name, count) in [
         ("rotation_madds", work.rotation_madds),

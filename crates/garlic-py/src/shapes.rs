@@ -3,7 +3,7 @@
 use garlic_ann::{Error, Index};
 use numpy::ndarray::{Array1, Array2, Array3, ShapeError};
 use numpy::{IntoPyArray, PyArray2};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -42,21 +42,17 @@ pub(crate) fn shapes<'py>(
     py: Python<'py>,
     handle: &Bound<'py, Handle>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let index = laid_out(py, handle)?;
-    let Some(body) = index.tempered() else {
-        return Err(PyValueError::new_err(
-            "an index built by the published method has no cells of this kind; build with the default preset",
-        ));
-    };
-    let model = body.model();
-    let (cells, rank, dim) = (model.len(), model.rank(), model.dim());
+    let index = compacted(py, handle)?;
     let (mut means, mut axes) = (Vec::new(), Vec::new());
     let (mut variances, mut residuals) = (Vec::new(), Vec::new());
-    for cell in 0..cells {
-        means.extend_from_slice(model.mean(cell));
-        axes.extend_from_slice(model.axes(cell));
-        variances.extend_from_slice(model.variances(cell));
-        residuals.push(model.residual_of(cell));
+    let (mut rank, mut dim) = (0, 0);
+    let cells = index.cells();
+    for shape in (0..cells).filter_map(|cell| index.cell_shape(cell)) {
+        means.extend_from_slice(shape.mean);
+        axes.extend_from_slice(shape.axes);
+        variances.extend_from_slice(shape.variances);
+        residuals.push(shape.residual_variance);
+        (rank, dim) = (shape.variances.len(), shape.mean.len());
     }
     let all = PyDict::new(py);
     let means = Array2::from_shape_vec((cells, dim), means).map_err(misshapen)?;
@@ -80,7 +76,7 @@ pub(crate) fn project<'py>(
     let vectors = Vectors::take(vectors, "vectors")?;
     let rows = vectors.rows()?;
     let index = handle.get().snapshot();
-    let space = index.space();
+    let space = index.transform();
     if rows.dim() != index.dim() || space.dim() != index.dim() {
         return Err(raise(Error::VectorDimension {
             expected: space.dim(),
@@ -98,11 +94,11 @@ pub(crate) fn project<'py>(
     Ok(out.into_pyarray(py))
 }
 
-/// The index without pending changes: its cells are then those of its model.
-fn laid_out(py: Python<'_>, handle: &Bound<'_, Handle>) -> PyResult<Index> {
+/// The index without pending changes: its cells are then those that it was encoded with.
+fn compacted(py: Python<'_>, handle: &Bound<'_, Handle>) -> PyResult<Index> {
     let snapshot = handle.get().snapshot();
     py.detach(|| {
-        let mut index = (*snapshot).clone();
+        let mut index = snapshot.updatable()?.clone();
         index.compact()?;
         Ok(index)
     })

@@ -100,6 +100,10 @@ impl NeighborIndex for Index {
         self.get(id)
     }
 
+    fn contains(&self, id: u64) -> bool {
+        self.contains(id)
+    }
+
     fn next_id(&self) -> u64 {
         self.next_id()
     }
