@@ -7,7 +7,7 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint audit unit scalar python docs pictures bench kernels bench-live paper soak clean
+.PHONY: help demo test lint audit unit scalar python docs bench kernels bench-live paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
@@ -15,7 +15,6 @@ help:
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
 	@echo "make docs    the documentation as a site with search, in target/docs-site"
-	@echo "make pictures  draw the pictures of docs/internals/how-it-works.md again"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
 	@echo "make bench-live   points added online, and filters; LIVE_SET=name"
@@ -63,10 +62,6 @@ docs: $(MDBOOK)
 
 $(MDBOOK):
 	$(CARGO) install --locked --root target/tools --version $(MDBOOK_VERSION) --no-default-features --features search mdbook
-
-# With the scalar kernels, so that every machine draws the same bytes; `make scalar` holds the committed files against them.
-pictures:
-	GARLIC_SIMD=scalar $(CARGO) run --locked --release -p garlic-eval --example pictures -- docs/internals/pictures
 
 # One set after the other; a set that is not there is told and left out.
 bench:

@@ -1,4 +1,4 @@
-"""The pictures of the method, which `make pictures` draws from an example in the plane."""
+"""The pictures of the method, drawn once from an example in the plane and kept in docs/pictures."""
 
 from __future__ import annotations
 

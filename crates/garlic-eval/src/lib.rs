@@ -29,7 +29,6 @@ mod error;
 mod evaluate;
 pub mod hostile;
 pub mod metrics;
-pub mod pictures;
 pub mod plot;
 pub mod promise;
 mod quality;
