@@ -203,8 +203,6 @@ fn code_of_evaluation(error: &garlic_eval::Error) -> Code {
     match error {
         Error::Index(error) => code_of_library(error),
         Error::Parameter { .. } => Code::Usage,
-        // That crate only writes.
-        Error::Io { .. } => Code::Failed,
         _ => Code::BadInput,
     }
 }

@@ -21,6 +21,7 @@ mod names;
 mod output;
 mod place;
 mod progress;
+mod report;
 mod sources;
 mod spectrum;
 mod system;

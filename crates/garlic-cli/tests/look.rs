@@ -120,6 +120,16 @@ fn inspect_describes_tempered_cells() {
     }
 }
 
+#[cfg(not(feature = "report"))]
+#[test]
+fn a_program_without_reports_says_so() {
+    let lab = Lab::with_index();
+    lab.run(&["inspect", "points.garlic", "--report", "about.html"])
+        .expect_error(2, &["built without reports", "feature `report`"]);
+    assert!(!lab.path("about.json").exists());
+}
+
+#[cfg(feature = "report")]
 #[test]
 fn inspect_writes_a_report_of_either_preset() {
     for (lab, index, preset, points) in [
@@ -169,6 +179,7 @@ fn inspect_writes_a_report_of_either_preset() {
     }
 }
 
+#[cfg(feature = "report")]
 #[test]
 fn a_report_that_cannot_be_written_is_refused_before_the_work() {
     let lab = Lab::with_index();

@@ -1,11 +1,8 @@
 //! The one error type of the crate.
 
-use std::io;
-use std::path::PathBuf;
-
 use garlic_ann::Metric;
 
-/// What can go wrong while measuring or reporting.
+/// What can go wrong while measuring.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -77,14 +74,6 @@ pub enum Error {
         value: String,
         /// What is allowed.
         rule: &'static str,
-    },
-    /// Writing a file failed.
-    #[error("{path}: {source}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
     },
 }
 

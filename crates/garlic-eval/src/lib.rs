@@ -1,4 +1,5 @@
-//! Measuring indexes: metrics, sweeps, baselines, a synthetic data set, and reports with plots.
+//! Measuring indexes: metrics, sweeps, baselines, synthetic data and the diagnosis of an index. Numbers only: `garlic-report`
+//! makes pages of them.
 //!
 //! The rule of this crate: **like is compared with like.** Every method, ours or a baseline, goes through the
 //! same measuring code behind [`Target`], is asked the same queries, and counts every multiply-add. The crate
@@ -29,10 +30,8 @@ mod error;
 mod evaluate;
 pub mod hostile;
 pub mod metrics;
-pub mod plot;
 pub mod promise;
 mod quality;
-pub mod report;
 mod sweep;
 pub mod synthetic;
 mod target;

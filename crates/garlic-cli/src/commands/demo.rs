@@ -1,15 +1,17 @@
 //! `garlic demo`: a tour on synthetic data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use garlic_eval::demo::{self, Budget, DemoOptions, DemoResult, DemoStage};
+use garlic_eval::demo::{self, Budget, DemoOptions, DemoResult, DemoStage, ShapeRecall};
 use garlic_eval::{GARLIC_DEFAULT, GARLIC_PAPER};
+use serde::Serialize;
 
 use crate::args::{positive, share};
 use crate::exit::Fault;
 use crate::output;
 use crate::progress::Meter;
+use crate::report;
 use crate::system;
 use crate::table::{self, Table};
 
@@ -62,7 +64,7 @@ Examples:
 
 impl Args {
     fn options(&self) -> DemoOptions {
-        let usual = DemoOptions::new(&self.out);
+        let usual = DemoOptions::default();
         DemoOptions {
             points: self.points.unwrap_or(usual.points),
             dim: self.dim.unwrap_or(usual.dim),
@@ -77,15 +79,26 @@ impl Args {
     }
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Measured<'a> {
+    #[serde(flatten)]
+    result: &'a DemoResult,
+    /// The page; null when this program makes none.
+    report: Option<&'a Path>,
+}
+
 /// Runs the demo.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&args.out).map_err(|e| {
-        Fault::failed(format!(
-            "cannot make the folder {}: {e}",
-            args.out.display()
-        ))
-    })?;
-    output::check_regular(&args.out.join("report.html"), &[])?;
+    let page = args.out.join("report.html");
+    let page = report::AVAILABLE.then_some(page.as_path());
+    if let Some(page) = page {
+        std::fs::create_dir_all(&args.out).map_err(|e| {
+            let folder = args.out.display();
+            Fault::failed(format!("cannot make the folder {folder}: {e}"))
+        })?;
+        output::check_regular(page, &[])?;
+    }
     let options = args.options();
 
     let state = Mutex::new((Meter::new(args.quiet || args.json), None));
@@ -103,10 +116,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         state.0.finish();
     }
     let result = result?;
-    if args.json {
-        return output::print_json(&result);
+    if let Some(page) = page {
+        let text = report::demo_page(&options, &result)?;
+        output::write_file(page, |out| out.write_all(text.as_bytes()))?;
     }
-    output::print(&readable(&options, &result))
+    if args.json {
+        return output::print_json(&Measured {
+            result: &result,
+            report: page,
+        });
+    }
+    output::print(&readable(&options, &result, page))
 }
 
 fn name(stage: DemoStage) -> &'static str {
@@ -118,11 +138,10 @@ fn name(stage: DemoStage) -> &'static str {
         DemoStage::Default => "default preset",
         DemoStage::Kmeans => "k-means cells",
         DemoStage::Measure => "measuring",
-        DemoStage::Report => "report",
     }
 }
 
-fn readable(options: &DemoOptions, result: &DemoResult) -> String {
+fn readable(options: &DemoOptions, result: &DemoResult, page: Option<&Path>) -> String {
     let seconds = &result.seconds;
     let facts = table::list(&[
         (
@@ -154,40 +173,43 @@ fn readable(options: &DemoOptions, result: &DemoResult) -> String {
             ),
         ),
     ]);
-    let shapes = {
-        let mut shapes = Table::new(&[
-            "<shape",
-            "queries",
-            "candidates",
-            GARLIC_DEFAULT,
-            GARLIC_PAPER,
-            "k-means",
-            "k-means x4",
-        ]);
-        for shape in &result.by_shape {
-            for budget in &shape.budgets {
-                shapes.row(vec![
-                    shape.stratum.name().to_owned(),
-                    shape.queries.to_string(),
-                    format!("{:.0}", budget.cost),
-                    recall(budget.garlic_default),
-                    recall(budget.garlic_paper),
-                    recall(budget.kmeans),
-                    recall(budget.kmeans_fine),
-                ]);
-            }
-        }
-        shapes.render()
-    };
+    let report = page.map_or(report::MISSING.into(), |p| p.display().to_string());
+    let shapes = shapes(&result.by_shape);
     format!(
         "{facts}\nRecall@1 at equal candidates (brute force: 1.0000 at {n})\n{}\
          \nRecall@1 at equal work, in distance equivalents (brute force: 1.0000 at {n})\n{}\
          \nRecall@1 by shape of the cluster, at equal candidates\n{shapes}\nk-means: as many cells; k-means x4: four times as many.\nReport: {}\n",
         budgets("candidates", &result.by_candidates),
         budgets("work", &result.by_work),
-        result.report.display(),
+        report,
         n = table::count(options.points),
     )
+}
+
+fn shapes(by_shape: &[ShapeRecall]) -> String {
+    let mut shapes = Table::new(&[
+        "<shape",
+        "queries",
+        "candidates",
+        GARLIC_DEFAULT,
+        GARLIC_PAPER,
+        "k-means",
+        "k-means x4",
+    ]);
+    for shape in by_shape {
+        for budget in &shape.budgets {
+            shapes.row(vec![
+                shape.stratum.name().to_owned(),
+                shape.queries.to_string(),
+                format!("{:.0}", budget.cost),
+                recall(budget.garlic_default),
+                recall(budget.garlic_paper),
+                recall(budget.kmeans),
+                recall(budget.kmeans_fine),
+            ]);
+        }
+    }
+    shapes.render()
 }
 
 fn budgets(unit: &str, budgets: &[Budget]) -> String {

@@ -1,24 +1,25 @@
-//! A tour in a minute: draw a data set of known shape, index it, compare it with plain methods, write a report.
+//! A tour in a minute: draw a data set of known shape, index it, compare it with plain methods.
 
-use std::path::PathBuf;
+mod trained;
+
 use std::time::Instant;
 
 use garlic_ann::{Index, Preset, Stage};
 use garlic_linalg::{Matrix, Rows};
 use serde::Serialize;
 
+pub use trained::{CellView, Ellipse, Epoch, TrainedCells};
+
 use crate::baseline::{BruteForce, KMEANS, KMEANS_FINE, KmeansIndex, KmeansOptions};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::evaluate::{Options, Row, evaluate};
-use crate::plot::{Group, palette};
-use crate::report::{Pictured, budget_table, index_report, shape_table};
 use crate::sweep::{Grid, mark_fronts, recall_at_budget, sweep};
 use crate::synthetic::{Stratum, Synthetic, SyntheticOptions, synthetic};
 use crate::target::{GARLIC_DEFAULT, GARLIC_PAPER, Params, TARGETS, Target};
 use crate::truth::Truth;
 
 /// What the demo does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DemoOptions {
     /// Base vectors.
     pub points: usize,
@@ -38,13 +39,10 @@ pub struct DemoOptions {
     pub train_fraction: f64,
     /// Further parameters of the published index, by name; they come last.
     pub settings: Vec<(String, String)>,
-    /// Folder that `report.html` is written to.
-    pub out_dir: PathBuf,
 }
 
-impl DemoOptions {
-    /// The usual demo, written to `out_dir`.
-    pub fn new(out_dir: impl Into<PathBuf>) -> Self {
+impl Default for DemoOptions {
+    fn default() -> Self {
         Self {
             points: 100_000,
             dim: 64,
@@ -56,7 +54,6 @@ impl DemoOptions {
             epochs: 70,
             train_fraction: 0.25,
             settings: Vec::new(),
-            out_dir: out_dir.into(),
         }
     }
 }
@@ -79,8 +76,6 @@ pub enum DemoStage {
     Kmeans,
     /// Measuring; one step is one setting.
     Measure,
-    /// Writing the report.
-    Report,
 }
 
 /// How far the demo is.
@@ -156,8 +151,13 @@ pub struct DemoResult {
     pub covered: f64,
     /// Times.
     pub seconds: DemoSeconds,
-    /// The report.
-    pub report: PathBuf,
+    /// Clusters of the data, in the order of [`Stratum::ALL`].
+    pub clusters: [usize; 3],
+    /// Instruction set of the kernels that were measured.
+    pub kernels: String,
+    /// What training made of the published index, for the report; too long for a summary.
+    #[serde(skip)]
+    pub trained: TrainedCells,
 }
 
 /// Candidates at which the methods are compared.
@@ -167,6 +167,9 @@ const WORK: [f64; 6] = [500.0, 1000.0, 2000.0, 3000.0, 5000.0, 10_000.0];
 /// Candidates of the comparison by shape.
 const SHAPE_CANDIDATES: [f64; 3] = [500.0, 1000.0, 2000.0];
 const K: usize = 10;
+
+/// Hears of a stage, the steps done of it and all of its steps.
+type Tell<'a> = dyn Fn(DemoStage, usize, usize) + Send + Sync + 'a;
 
 /// Runs the demo; `progress` hears of every step.
 pub fn run(
@@ -182,62 +185,56 @@ pub fn run(
         })?;
     let tell = |stage, done, total| progress(&DemoProgress { stage, done, total });
     let start = Instant::now();
+    let mut last = start;
+    let mut lap = || {
+        let before = std::mem::replace(&mut last, Instant::now());
+        (last - before).as_secs_f64()
+    };
+    let mut seconds = DemoSeconds::default();
 
-    tell(DemoStage::Draw, 0, 1);
-    let data = synthetic(&SyntheticOptions {
-        points: options.points,
-        queries: options.queries,
-        dim: options.dim,
-        seed: options.seed,
+    let data = step(&tell, DemoStage::Draw, || {
+        synthetic(&SyntheticOptions {
+            points: options.points,
+            queries: options.queries,
+            dim: options.dim,
+            seed: options.seed,
+        })
     })?;
     let base = Rows::new(&data.vectors, data.dim)?;
     let queries = Rows::new(&data.queries, data.dim)?;
-    tell(DemoStage::Draw, 1, 1);
-    tell(DemoStage::Truth, 0, 1);
-    let truth = pool.install(|| Truth::compute(base, queries, K))?;
-    tell(DemoStage::Truth, 1, 1);
-    let after_data = Instant::now();
-
+    let truth = step(&tell, DemoStage::Truth, || {
+        pool.install(|| Truth::compute(base, queries, K))
+    })?;
+    seconds.data = lap();
     let index = build(options, base, &tell)?;
-    let after_build = Instant::now();
-
-    tell(DemoStage::Default, 0, 1);
-    let default = Index::builder()
-        .preset(Preset::Default)
-        .seed(options.seed)
-        .threads(options.threads.max(1))
-        .build(base)?;
-    tell(DemoStage::Default, 1, 1);
-    let after_default = Instant::now();
-
-    tell(DemoStage::Kmeans, 0, 1);
-    let cluster = |cells: usize| {
-        // More steps than usual: the rival should be at its best.
-        let well = KmeansOptions {
-            iterations: 20,
-            sample: 50_000,
-            ..KmeansOptions::new(cells, options.seed)
-        };
-        pool.install(|| KmeansIndex::build(base, &well))
+    seconds.build = lap();
+    let default = step(&tell, DemoStage::Default, || {
+        let builder = Index::builder().preset(Preset::Default).seed(options.seed);
+        Ok(builder.threads(options.threads.max(1)).build(base)?)
+    })?;
+    seconds.build_default = lap();
+    let rivals = step(&tell, DemoStage::Kmeans, || {
+        pool.install(|| cluster(options, base, index.cells()))
+    })?;
+    seconds.kmeans = lap();
+    let bench = Bench {
+        data: &data,
+        queries,
+        truth: &truth,
+        how: Options {
+            threads: options.threads.max(1),
+            ..Options::default()
+        },
+        tell: &tell,
     };
-    let kmeans = cluster(index.cells())?;
-    let fine = cluster(4 * index.cells())?.named(KMEANS_FINE);
-    tell(DemoStage::Kmeans, 1, 1);
-    let after_kmeans = Instant::now();
+    let rows = bench.measure(&index, &default, &rivals, base)?;
+    let targets: [&dyn Target; 4] = [&index, &default, &rivals[0], &rivals[1]];
+    let by_shape = bench.measure_shapes(&targets, &rows)?;
+    seconds.measure = lap();
+    seconds.total = start.elapsed().as_secs_f64();
 
-    let (rows, by_shape) = measure(
-        options,
-        &index,
-        &default,
-        [&kmeans, &fine],
-        base,
-        &data,
-        &truth,
-        &tell,
-    )?;
-    let after_measure = Instant::now();
-
-    let mut result = DemoResult {
+    let shapes: Vec<usize> = data.strata.iter().map(|s| *s as usize).collect();
+    Ok(DemoResult {
         by_candidates: compare(&rows, &CANDIDATES, |r| r.candidates),
         by_work: compare(&rows, &WORK, |r| r.distance_equivalents),
         rows,
@@ -245,28 +242,36 @@ pub fn run(
         cells: index.cells(),
         default_cells: default.cells(),
         covered: index.published().map_or(0.0, |p| p.coverage().share),
-        seconds: DemoSeconds {
-            data: (after_data - start).as_secs_f64(),
-            build: (after_build - after_data).as_secs_f64(),
-            build_default: (after_default - after_build).as_secs_f64(),
-            kmeans: (after_kmeans - after_default).as_secs_f64(),
-            measure: (after_measure - after_kmeans).as_secs_f64(),
-            total: 0.0,
-        },
-        report: options.out_dir.join("report.html"),
-    };
-    tell(DemoStage::Report, 0, 1);
-    write_report(&result, &index, base, &data)?;
-    tell(DemoStage::Report, 1, 1);
-    result.seconds.total = start.elapsed().as_secs_f64();
+        seconds,
+        clusters: data.clusters,
+        kernels: garlic_simd::level().name().into(),
+        trained: TrainedCells::of(&index, base, &shapes),
+    })
+}
+
+/// A stage of one step.
+fn step<T>(tell: &Tell<'_>, stage: DemoStage, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    tell(stage, 0, 1);
+    let result = work()?;
+    tell(stage, 1, 1);
     Ok(result)
 }
 
-fn build(
-    options: &DemoOptions,
-    base: Rows<'_>,
-    tell: &(impl Fn(DemoStage, usize, usize) + Send + Sync),
-) -> Result<Index> {
+/// The rivals: as many k-means cells as the published index has, and four times as many.
+fn cluster(options: &DemoOptions, base: Rows<'_>, cells: usize) -> Result<[KmeansIndex; 2]> {
+    let of = |cells: usize| {
+        // More steps than usual: the rival should be at its best.
+        let well = KmeansOptions {
+            iterations: 20,
+            sample: 50_000,
+            ..KmeansOptions::new(cells, options.seed)
+        };
+        KmeansIndex::build(base, &well)
+    };
+    Ok([of(cells)?, of(4 * cells)?.named(KMEANS_FINE)])
+}
+
+fn build(options: &DemoOptions, base: Rows<'_>, tell: &Tell<'_>) -> Result<Index> {
     let mut builder = Index::builder()
         .preset(Preset::Paper)
         .seed(options.seed)
@@ -293,106 +298,97 @@ fn build(
     Ok(builder.build(base)?)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call, all of them different things"
-)]
-fn measure(
-    options: &DemoOptions,
-    index: &Index,
-    default: &Index,
-    rivals: [&KmeansIndex; 2],
-    base: Rows<'_>,
-    data: &Synthetic,
-    truth: &Truth,
-    tell: &impl Fn(DemoStage, usize, usize),
-) -> Result<(Vec<Row>, Vec<ShapeRecall>)> {
-    let queries = Rows::new(&data.queries, data.dim)?;
-    let how = Options {
-        threads: options.threads.max(1),
-        ..Options::default()
-    };
-    let own = Grid {
-        probes: vec![1, 2, 3, 4, 5, 6, 8],
-        bins: vec![0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
-        rerank: vec![],
-    };
-    let plain = Grid {
-        probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32],
-        bins: vec![],
-        rerank: vec![],
-    };
-    let plain_settings: usize = rivals.iter().map(|r| plain.settings(*r, K).len()).sum();
-    let total = own.settings(index, K).len() + TARGETS.len() + plain_settings + 1;
-    let mut rows = sweep(index, queries, truth, K, &own, &how, &mut |done, _| {
-        tell(DemoStage::Measure, done, total);
-    })?;
-    let mut aimed = Vec::with_capacity(TARGETS.len());
-    for target in TARGETS {
-        let params = Params::new(K).recall(target);
-        aimed.push(evaluate(default, queries, truth, &params, &how)?);
-        tell(DemoStage::Measure, rows.len() + aimed.len(), total);
-    }
-    mark_fronts(&mut aimed);
-    rows.extend(aimed);
-    for rival in rivals {
-        let before = rows.len();
-        let mut tell_rival = |done, _| tell(DemoStage::Measure, before + done, total);
-        let more = sweep(rival, queries, truth, K, &plain, &how, &mut tell_rival)?;
-        rows.extend(more);
-    }
-    let brute = BruteForce::new(base);
-    let mut row = evaluate(&brute, queries, truth, &Params::new(K), &how)?;
-    mark_fronts(std::slice::from_mut(&mut row));
-    rows.push(row);
-    tell(DemoStage::Measure, total, total);
-
-    let targets: [&dyn Target; 4] = [index, default, rivals[0], rivals[1]];
-    let by_shape = measure_shapes(&targets, data, truth, &rows, &how)?;
-    Ok((rows, by_shape))
+/// What every measurement needs.
+struct Bench<'a> {
+    data: &'a Synthetic,
+    queries: Rows<'a>,
+    truth: &'a Truth,
+    how: Options,
+    tell: &'a Tell<'a>,
 }
 
-/// The settings on the fronts measured again on the queries of each shape: a setting costs more on some
-/// shapes than on others, so every shape has a front of its own.
-fn measure_shapes(
-    targets: &[&dyn Target],
-    data: &Synthetic,
-    truth: &Truth,
-    rows: &[Row],
-    how: &Options,
-) -> Result<Vec<ShapeRecall>> {
-    let queries = Rows::new(&data.queries, data.dim)?;
-    let mut by_shape = Vec::new();
-    for stratum in Stratum::ALL {
-        let of_shape = |i: &u32| data.query_strata[*i as usize] == stratum;
-        let chosen: Vec<u32> = (0..queries.len() as u32).filter(of_shape).collect();
-        if chosen.is_empty() {
-            continue;
-        }
-        let part = Matrix::gather(queries, &chosen);
-        let part_truth = truth.select(&chosen);
-        let mut measured = Vec::new();
-        for target in targets {
-            for row in rows
-                .iter()
-                .filter(|r| r.method == target.method() && r.front)
-            {
-                measured.push(evaluate(
-                    *target,
-                    part.as_rows(),
-                    &part_truth,
-                    &row.params,
-                    how,
-                )?);
-            }
-        }
-        by_shape.push(ShapeRecall {
-            stratum,
-            queries: chosen.len(),
-            budgets: compare(&measured, &SHAPE_CANDIDATES, |r| r.candidates),
-        });
+impl Bench<'_> {
+    fn evaluate(&self, target: &dyn Target, params: &Params) -> Result<Row> {
+        evaluate(target, self.queries, self.truth, params, &self.how)
     }
-    Ok(by_shape)
+
+    /// Every setting of every method, the fronts marked.
+    fn measure(
+        &self,
+        index: &Index,
+        default: &Index,
+        rivals: &[KmeansIndex; 2],
+        base: Rows<'_>,
+    ) -> Result<Vec<Row>> {
+        let own = Grid {
+            probes: vec![1, 2, 3, 4, 5, 6, 8],
+            bins: vec![0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+            rerank: vec![],
+        };
+        let plain = Grid {
+            probes: vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32],
+            bins: vec![],
+            rerank: vec![],
+        };
+        let of_rivals: usize = rivals.iter().map(|r| plain.settings(r, K).len()).sum();
+        let total = own.settings(index, K).len() + TARGETS.len() + of_rivals + 1;
+        let tell = |done: usize| (self.tell)(DemoStage::Measure, done, total);
+        let sweep_from = |before: usize, target: &dyn Target, grid: &Grid| {
+            let (queries, truth) = (self.queries, self.truth);
+            let mut heard = |done, _| tell(before + done);
+            sweep(target, queries, truth, K, grid, &self.how, &mut heard)
+        };
+
+        let mut rows = sweep_from(0, index, &own)?;
+        let mut aimed = Vec::with_capacity(TARGETS.len());
+        for target in TARGETS {
+            aimed.push(self.evaluate(default, &Params::new(K).recall(target))?);
+            tell(rows.len() + aimed.len());
+        }
+        mark_fronts(&mut aimed);
+        rows.extend(aimed);
+        for rival in rivals {
+            rows.extend(sweep_from(rows.len(), rival, &plain)?);
+        }
+        let mut row = self.evaluate(&BruteForce::new(base), &Params::new(K))?;
+        mark_fronts(std::slice::from_mut(&mut row));
+        rows.push(row);
+        tell(total);
+        Ok(rows)
+    }
+
+    /// The settings on the fronts measured again on the queries of each shape: a setting costs more on some
+    /// shapes than on others, so every shape has a front of its own.
+    fn measure_shapes(&self, targets: &[&dyn Target], rows: &[Row]) -> Result<Vec<ShapeRecall>> {
+        let mut by_shape = Vec::new();
+        for stratum in Stratum::ALL {
+            let of_shape = |i: &u32| self.data.query_strata[*i as usize] == stratum;
+            let chosen: Vec<u32> = (0..self.queries.len() as u32).filter(of_shape).collect();
+            if chosen.is_empty() {
+                continue;
+            }
+            let queries = Matrix::gather(self.queries, &chosen);
+            let truth = self.truth.select(&chosen);
+            let part = Bench {
+                queries: queries.as_rows(),
+                truth: &truth,
+                ..*self
+            };
+            let mut measured = Vec::new();
+            for target in targets {
+                let own = |r: &&Row| r.method == target.method() && r.front;
+                for row in rows.iter().filter(own) {
+                    measured.push(part.evaluate(*target, &row.params)?);
+                }
+            }
+            by_shape.push(ShapeRecall {
+                stratum,
+                queries: chosen.len(),
+                budgets: compare(&measured, &SHAPE_CANDIDATES, |r| r.candidates),
+            });
+        }
+        Ok(by_shape)
+    }
 }
 
 fn compare(rows: &[Row], budgets: &[f64], cost: fn(&Row) -> f64) -> Vec<Budget> {
@@ -414,87 +410,4 @@ fn compare(rows: &[Row], budgets: &[f64], cost: fn(&Row) -> f64) -> Vec<Budget> 
             kmeans_fine: recall_at_budget(&fine, cost),
         })
         .collect()
-}
-
-/// Colour of each shape in the picture of the cells.
-fn groups() -> Vec<Group> {
-    let colours = [palette::GREEN, palette::ORANGE, palette::PURPLE];
-    Stratum::ALL
-        .into_iter()
-        .zip(colours)
-        .map(|(stratum, colour)| Group {
-            name: stratum.name().into(),
-            colour: colour.into(),
-        })
-        .collect()
-}
-
-fn write_report(
-    result: &DemoResult,
-    index: &Index,
-    base: Rows<'_>,
-    data: &Synthetic,
-) -> Result<(), Error> {
-    let group_of: Vec<usize> = data.strata.iter().map(|s| *s as usize).collect();
-    let pictured = Pictured {
-        rows: base,
-        groups: groups(),
-        group_of: Some(&group_of),
-    };
-    let [needles, pancakes, balls] = data.clusters;
-    let facts = vec![
-        (
-            "Data".into(),
-            format!(
-                "synthetic, {needles} needles (1-2 dimensions), {pancakes} pancakes (5-10), {balls} balls (all {})",
-                data.dim
-            ),
-        ),
-        (
-            "Queries".into(),
-            format!(
-                "{} from the same mixture, {K} neighbours each",
-                data.query_strata.len()
-            ),
-        ),
-        (
-            "Build time".into(),
-            format!(
-                "{GARLIC_PAPER} {:.1} s, {GARLIC_DEFAULT} {:.1} s, both sets of k-means cells {:.1} s",
-                result.seconds.build, result.seconds.build_default, result.seconds.kmeans
-            ),
-        ),
-        (
-            "Cells".into(),
-            format!(
-                "{GARLIC_DEFAULT}: {}; what follows is about {GARLIC_PAPER}",
-                result.default_cells
-            ),
-        ),
-    ];
-    let mut report = index_report("GARLIC demo", facts, index, &result.rows, Some(pictured));
-    report.intro.push(
-        format!(
-            "A data set of known shape was drawn, indexed by the published method ({GARLIC_PAPER}: learned Gaussian \
-             cells), and searched. The same queries were answered by the default preset ({GARLIC_DEFAULT}: tempered \
-             cells, learned bins and codes, asked for the recalls {}), by k-means cells, all points of a probed cell \
-             being scanned (as many cells as {GARLIC_PAPER} has, and four times as many), and by brute force. Recall@1 \
-             is the share of queries whose true nearest neighbour was found.",
-            TARGETS.map(|t| t.to_string()).join(", ")
-        ),
-    );
-    report.intro.push(
-        "How far to trust it: garlic paper starts from the preset `paper`, but its batch size, factor learning rate and \
-         split threshold were chosen for data of this kind by looking at results of seed 0; k-means has no such \
-         settings beyond its number of cells, and the default preset was run as it is. The data are made of the shapes that the method is meant for. Neither is \
-         evidence about other data: measure on your own with `garlic eval`."
-            .into(),
-    );
-    let compared = [
-        budget_table("Equal candidates", "candidates", &result.by_candidates),
-        budget_table("Equal work", "distance equivalents", &result.by_work),
-        shape_table(&result.by_shape),
-    ];
-    report.tables.splice(0..0, compared);
-    report.write(&result.report)
 }

@@ -20,7 +20,7 @@ pub struct CellSizes {
 
 impl CellSizes {
     /// Sizes of the cells of an index, as it was laid out.
-    pub(super) fn of(index: &Index) -> Self {
+    pub(crate) fn of(index: &Index) -> Self {
         let sizes: Vec<usize> = if let Some(body) = index.published() {
             let cells = 0..body.model().len();
             cells.map(|c| body.cell(c).bins.members().len()).collect()

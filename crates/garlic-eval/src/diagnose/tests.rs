@@ -4,7 +4,6 @@ use garlic_ann::{Index, Preset};
 use garlic_linalg::{Rows, random_stream, uniform_unit};
 
 use super::*;
-use crate::plot::svg::well_formed;
 
 const DIM: usize = 6;
 
@@ -41,7 +40,7 @@ fn options() -> Options {
 }
 
 #[test]
-fn either_preset_has_a_page_with_every_section() {
+fn either_preset_has_every_section() {
     for (preset, name) in [(Preset::Paper, "paper"), (Preset::Default, "default")] {
         let found = diagnose(&index(preset), &options()).unwrap();
         assert_eq!((found.subject.preset, found.subject.sampled), (name, 900));
@@ -59,23 +58,6 @@ fn either_preset_has_a_page_with_every_section() {
         assert!(found.curvature.all.min >= 0.0 && found.curvature.all.max <= 1.0);
         assert!(found.anisotropy.ratio.summary.min >= 1.0);
         assert_eq!(found.landscape.nearest.len(), 256);
-        let page = diagnosis_html(&found);
-        assert_eq!(well_formed(&page), Ok(()));
-        assert!(!page.contains("NaN") && !page.contains("<script") && !page.contains("href"));
-        for section in [
-            "In numbers",
-            "Reconstruction landscape",
-            "Coverage landscape",
-            "Coverage of the points",
-            "Density and coverage",
-            "Curvature",
-            "Anisotropy of the cells",
-            "Explained variance",
-            "Band energy and diagonality",
-            "Cell sizes",
-        ] {
-            assert!(page.contains(&format!("<h2>{section}</h2>")), "{section}");
-        }
     }
 }
 
@@ -147,9 +129,10 @@ fn very_small_indexes_are_no_problem() {
             .unwrap();
         let found = diagnose(&index, &options()).unwrap();
         assert_eq!(found.subject.sampled, n);
-        let page = diagnosis_html(&found);
-        assert_eq!(well_formed(&page), Ok(()));
-        assert!(!page.contains("NaN"), "{n} {dim}");
+        assert!(
+            found.landscape.nearest.iter().all(|v| v.is_finite()),
+            "{n} {dim}"
+        );
     }
 }
 

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use garlic_ann::Index;
-use garlic_eval::diagnose::{Options, diagnose, diagnosis_html};
+use garlic_eval::diagnose::{Options, diagnose};
 
 use crate::exit::Fault;
 use crate::output;
+use crate::report;
 
 /// The two files of a report.
 pub(super) struct Files {
@@ -19,6 +20,7 @@ pub(super) struct Files {
 impl Files {
     /// Where a report called `html` goes. Fails when one of its files cannot be written, before there is work to lose.
     pub(super) fn checked(html: &Path, index: &Path) -> anyhow::Result<Self> {
+        report::check()?;
         output::check_regular(html, &[index])?;
         let json = html.with_extension("json");
         if json == html {
@@ -40,7 +42,7 @@ impl Files {
         let diagnosis = diagnose(index, &Options::default())?;
         let numbers = serde_json::to_string(&diagnosis)?;
         output::write_file(&self.json, |out| writeln!(out, "{numbers}"))?;
-        let page = diagnosis_html(&diagnosis);
+        let page = report::diagnosis_page(&diagnosis)?;
         output::write_file(&self.html, |out| out.write_all(page.as_bytes()))
     }
 }
