@@ -1,9 +1,7 @@
 //! Pages from the templates of this crate.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior};
-use serde::Serialize;
+use minijinja::{Environment, UndefinedBehavior, Value};
 
 use crate::Result;
 
@@ -19,7 +17,7 @@ const TEMPLATES: [(&str, &str); 5] = [
 ];
 
 /// Fills a template. Everything but drawings is escaped.
-pub(crate) fn render(template: &str, content: &impl Serialize) -> Result<String> {
+pub(crate) fn render(template: &str, content: Value) -> Result<String> {
     let mut env = Environment::new();
     // A name that a template misspells is an error, not a gap in the page.
     env.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -29,18 +27,21 @@ pub(crate) fn render(template: &str, content: &impl Serialize) -> Result<String>
     env.add_filter("number", number);
     env.add_filter("count", thousands);
     env.add_filter("percent", |share: f64| format!("{:.1} %", 100.0 * share));
+    env.add_filter("recall", |recall: Option<f64>| {
+        recall.map_or("-".into(), |r| format!("{r:.4}"))
+    });
+    env.add_filter("above", above);
     for (name, source) in TEMPLATES {
         env.add_template(name, source)?;
     }
-    Ok(env.get_template(template)?.render(Serde(content))?)
+    Ok(env.get_template(template)?.render(content)?)
 }
 
-/// A table of texts; every column but the first `left` ones is set flush right.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Table {
-    pub(crate) header: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
-    pub(crate) left: usize,
+/// How far a recall is above the better one of two others, with its sign.
+fn above(own: Option<f64>, a: Option<f64>, b: Option<f64>) -> String {
+    let other = a.into_iter().chain(b).reduce(f64::max);
+    let difference = own.zip(other).map(|(own, other)| own - other);
+    difference.map_or("-".into(), |d| format!("{d:+.4}"))
 }
 
 /// A whole number with thousands separated by commas.
@@ -101,6 +102,6 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_an_error() {
-        assert!(render("demo.html", &Table::default()).is_err());
+        assert!(render("demo.html", minijinja::context! {}).is_err());
     }
 }

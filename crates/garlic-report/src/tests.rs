@@ -9,7 +9,7 @@ use garlic_eval::synthetic::Stratum;
 use garlic_eval::{Params, Row};
 use roxmltree::{Document, Node, ParsingOptions};
 
-use crate::plot::{Axis, BLUE, Chart, Drawing, Heatmap, Mark, Series};
+use crate::plot::{Axis, BLUE, Chart, Drawing, Mark, Series, heatmap};
 use crate::{demo_page, diagnosis_page};
 
 fn parsed(text: &str) -> Document<'_> {
@@ -236,7 +236,6 @@ fn the_page_of_a_demo_has_its_numbers_and_escapes_its_names() {
 
 fn chart(mark: Mark, points: &[(f64, f64)]) -> Drawing {
     Chart {
-        caption: "caption".into(),
         x: Axis::linear("a < b"),
         y: Axis::linear("y"),
         series: vec![Series::new("name", BLUE, mark, points.to_vec())],
@@ -283,35 +282,28 @@ fn a_series_has_as_many_marks_as_data() {
         line.contains("currentColor") && line.contains("a &lt; b") && !line.contains("#222223")
     );
     let empty = chart(Mark::Line, &[]);
-    assert!(empty.caption.ends_with(": no data") && empty.keys.is_empty());
+    assert!(empty.empty && empty.keys.is_empty());
 }
 
 #[test]
 fn tiles_of_one_colour_share_a_rectangle_and_the_border_lies_between() {
     let d = diagnosis();
     let map = |values: Vec<Option<f64>>| {
-        let map = Heatmap {
-            caption: String::new(),
-            land: &d.landscape,
-            values,
-            from_zero: false,
-            points: true,
-            outline: Some((2.0, "border".into())),
-        };
-        map.draw().unwrap()
+        heatmap(&d.landscape, values, false, Some((2.0, "radius 2"))).unwrap()
     };
     // Two tiles below that share a colour, a blank one and one that is far.
     let drawing = map(vec![Some(1.0), Some(1.0), None, Some(9.0)]);
     assert_eq!(
         (count(&drawing.svg, "rect"), count(&drawing.svg, "circle")),
-        (2, 5)
+        (2, 0)
     );
-    assert_eq!(drawing.colours.unwrap(), ["1", "9"]);
+    assert_eq!(drawing.colours.unwrap(), [1.0, 9.0]);
     assert_eq!(drawing.keys.len(), 2);
     // The border runs above the two tiles of the lower row.
     assert_eq!(drawing.svg.matches("#D55E00").count(), 2);
     // One colour, no border, nothing to see: still maps.
-    assert_eq!(count(&map(vec![Some(5.0); 4]).svg, "rect"), 2);
+    let whole = map(vec![Some(5.0); 4]).svg;
+    assert_eq!((count(&whole, "rect"), count(&whole, "circle")), (2, 5));
     assert_eq!(count(&map(vec![None; 4]).svg, "rect"), 0);
     assert_eq!(count(&map(Vec::new()).svg, "rect"), 0);
 }

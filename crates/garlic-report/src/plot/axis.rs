@@ -19,7 +19,6 @@ pub(crate) struct Axis {
     log: bool,
     low: Option<f64>,
     high: Option<f64>,
-    names: Vec<String>,
 }
 
 impl Axis {
@@ -36,15 +35,6 @@ impl Axis {
         Self {
             log: true,
             ..Self::linear(label)
-        }
-    }
-
-    /// An axis of kinds: the places 0, 1, 2 and so on have these names.
-    pub(crate) fn names(label: impl Into<String>, names: Vec<String>) -> Self {
-        let last = names.len().max(1) as f64 - 0.5;
-        Self {
-            names,
-            ..Self::linear(label).from(-0.5).to(last)
         }
     }
 
@@ -84,7 +74,6 @@ impl Axis {
         Scale {
             label: self.label,
             log,
-            names: self.names,
             ends: a..b,
         }
     }
@@ -95,7 +84,6 @@ impl Axis {
 pub(crate) struct Scale {
     pub(super) label: String,
     log: bool,
-    names: Vec<String>,
     ends: Range<f64>,
 }
 
@@ -115,9 +103,6 @@ impl Ranged for Scale {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        if !self.names.is_empty() {
-            return (0..self.names.len()).map(|i| i as f64).collect();
-        }
         if !self.log {
             return RangedCoordf64::from(self.ends.clone()).key_points(hint);
         }
@@ -145,10 +130,7 @@ impl Ranged for Scale {
 
 impl ValueFormatter<f64> for Scale {
     fn format_ext(&self, value: &f64) -> String {
-        match self.names.get(value.round().max(0.0) as usize) {
-            Some(name) => name.clone(),
-            None => tick(*value),
-        }
+        tick(*value)
     }
 }
 
@@ -200,8 +182,6 @@ mod tests {
             "300"
         );
         assert!(labels(log().from(0.0), [0.0, 100.0]).contains(&"40".to_owned()));
-        let names = ["none", "3-4"].map(str::to_owned).to_vec();
-        assert_eq!(labels(Axis::names("x", names.clone()), [0.0, 1.0]), names);
     }
 
     #[test]

@@ -67,10 +67,9 @@ pub(crate) fn cells(view: &CellView, tau: f64) -> Result<Drawing> {
         keys.push(Key::new("the other cells at radius 1", GREY, "line"));
     }
     Ok(Drawing {
-        caption: format!("{} cells and a sample of the points", view.ellipses.len()),
         svg,
         keys,
-        colours: None,
+        ..Drawing::default()
     })
 }
 

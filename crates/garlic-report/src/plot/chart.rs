@@ -54,7 +54,6 @@ impl Series {
 /// A chart with two axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    pub(crate) caption: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
@@ -73,14 +72,13 @@ impl Chart {
         let ys = points().map(|p| p.1).chain(ends.flat_map(|e| [e.0, e.1]));
         let x = self.x.over(points().map(|p| p.0));
         let y = self.y.over(ys);
-        let empty = points().next().is_none();
         Ok(Drawing {
-            caption: self.caption + if empty { ": no data" } else { "" },
             svg: draw(HEIGHT, x, y, |frame| {
                 self.series.iter().try_for_each(|s| s.draw(frame))
             })?,
             keys: self.series.iter().filter_map(Series::key).collect(),
-            colours: None,
+            empty: points().next().is_none(),
+            ..Drawing::default()
         })
     }
 }
@@ -140,29 +138,26 @@ impl Series {
 
 /// Bars of a histogram; a dashed line stands at `mark`, where there is one.
 pub(crate) fn bars(
-    caption: &str,
     x: &str,
     y: &str,
     histogram: &Histogram,
-    mark: Option<(f64, String)>,
+    mark: Option<(f64, &str)>,
 ) -> Result<Drawing> {
     let counts = histogram.counts.iter().map(|c| *c as f64);
     let highest = counts.clone().fold(0.0, f64::max);
     // The last edge closes the last bar.
     let points = histogram.edges.iter().copied().zip(counts.chain([0.0]));
     let mut series = vec![Series::new("", BLUE, Mark::Bars, points)];
-    series.extend(
-        mark.map(|(at, name)| {
-            Series::new(name, VERMILLION, Mark::Dashed, [(at, 0.0), (at, highest)])
-        }),
-    );
-    let x = match histogram.log {
-        true => Axis::log(x),
-        false => Axis::linear(x),
-    };
+    series.extend(mark.map(|(at, name)| {
+        let line = [(at, 0.0), (at, highest)];
+        Series::new(name, VERMILLION, Mark::Dashed, line)
+    }));
     Chart {
-        caption: caption.into(),
-        x,
+        x: if histogram.log {
+            Axis::log(x)
+        } else {
+            Axis::linear(x)
+        },
         y: Axis::linear(y).from(0.0),
         series,
     }

@@ -11,8 +11,10 @@ mod heatmap;
 pub(crate) use axis::Axis;
 pub(crate) use cells::cells;
 pub(crate) use chart::{Chart, Mark, Series, bars};
-pub(crate) use heatmap::Heatmap;
+pub(crate) use heatmap::heatmap;
 
+use minijinja::Value;
+use minijinja::value::Serde;
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::prelude::*;
@@ -40,13 +42,20 @@ pub(crate) const SKY: RGBColor = RGBColor(0x56, 0xB4, 0xE9);
 pub(crate) const GREY: RGBColor = RGBColor(0x88, 0x88, 0x88);
 
 /// A drawing for a page.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Drawing {
-    pub(crate) caption: String,
     pub(crate) svg: String,
     pub(crate) keys: Vec<Key>,
     /// What the darkest and the brightest colour of a map stand for.
-    pub(crate) colours: Option<[String; 2]>,
+    pub(crate) colours: Option<[f64; 2]>,
+    /// There was nothing to draw.
+    pub(crate) empty: bool,
+}
+
+impl From<Drawing> for Value {
+    fn from(drawing: Drawing) -> Self {
+        Serde(drawing).into()
+    }
 }
 
 /// What a mark stands for.
