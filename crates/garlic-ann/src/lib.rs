@@ -59,8 +59,8 @@ pub use config::{
 pub use garlic_core::config::Configuration;
 pub use garlic_core::{
     Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric,
-    NeighborIndex, Progress, RangeSearch, Result, Rows, Search, SearchStats, Seconds, Stage,
-    Transform,
+    NeighborIndex, NeighborSearcher, Progress, RangeSearch, Result, RoaringTreemap, Rows, Search,
+    SearchStats, Seconds, ShapeError, Stage, Transform,
 };
 pub use live::Live;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};

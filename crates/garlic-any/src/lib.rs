@@ -18,7 +18,7 @@ pub use config::{AnyConfig, Preset};
 use std::ops::Deref;
 use std::path::Path;
 
-use garlic_ann::{Error, FormatError, Index, NeighborIndex, Result};
+use garlic_ann::{Error, FormatError, Index, NeighborIndex, Result, Search};
 use garlic_core::file::{self, Kind, Summary};
 use garlic_paper::GaussianIndex;
 
@@ -153,6 +153,17 @@ impl AnyIndex {
         Ok(self)
     }
 
+    /// What a search does unless it says otherwise: the recall that it aims at, or the cells and the share of bins.
+    pub fn usual_search(&self) -> Search {
+        match self {
+            Self::Cells(index) => Search::new(1).recall(index.config().tuning.recall),
+            Self::Gaussians(index) => {
+                let usual = &index.config().search;
+                Search::new(1).probes(usual.probes).bins(usual.bins)
+            }
+        }
+    }
+
     /// What happened during training, epoch by epoch, as JSON; only the published method has epochs.
     pub fn history(&self) -> Option<serde_json::Value> {
         match self {
@@ -164,7 +175,7 @@ impl AnyIndex {
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::{Rows, Search};
+    use garlic_ann::Rows;
 
     use super::*;
 

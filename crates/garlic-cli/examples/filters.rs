@@ -69,7 +69,7 @@ fn exact(rows: Rows<'_>, queries: Rows<'_>, index: &Index) -> Result<()> {
             let answers = queries.iter().map(|query| index.search(query, &search));
             let answers: Vec<_> = answers.collect::<Result<_, _>>()?;
             searching = searching.min(started.elapsed().as_secs_f64());
-            candidates = answers.iter().map(|a| a.work.candidates).sum();
+            candidates = answers.iter().map(|a| a.stats.candidates).sum();
             let started = Instant::now();
             let radii: Vec<f32> = queries.iter().map(|query| plain.kth(query, k)).collect();
             brute = brute.min(started.elapsed().as_secs_f64());

@@ -47,7 +47,7 @@ fn main() -> Result<()> {
             let found = pairs.map(|(answer, truth)| right(answer, truth.hits[K - 1].distance));
             let count = queries.len() as f64;
             let found = found.sum::<usize>() as f64 / (K as f64 * count);
-            let work = answers.iter().map(|a| a.work.distance_equivalents(dim));
+            let work = answers.iter().map(|a| a.stats.distance_equivalents(dim));
             let (work, us) = (work.sum::<f64>() / count, best / count * 1e6);
             line += &format!("| {found:.4} | {work:.0} | {us:.1} ");
             series[1 + 2 * target].push((points.len() as f64, work));

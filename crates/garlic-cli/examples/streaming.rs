@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use common::{Set, right, sort_along_first_axis};
-use garlic_ann::index::Setting;
+use garlic_ann::Setting;
 use garlic_ann::{Answer, Index, Rows, Search};
 use garlic_linalg::Matrix;
 
@@ -106,8 +106,7 @@ struct Budget(Vec<Setting>);
 
 impl Budget {
     fn of(index: &Index) -> Self {
-        let settings = index.tempered().map(|body| &body.calibration().settings);
-        let settings = settings.into_iter().flatten().copied();
+        let settings = index.calibration().settings.iter().copied();
         let shown = SHOWN.map(|at| TARGETS[at]);
         Self(
             settings
@@ -184,7 +183,7 @@ fn measure_one(
     let count = radii.len() as f64;
     let work = answers
         .iter()
-        .map(|a| a.work.distance_equivalents(index.dim()));
+        .map(|a| a.stats.distance_equivalents(index.dim()));
     Ok(Measured {
         recall: answers.iter().zip(radii).map(found).sum::<f64>() / count,
         work: work.sum::<f64>() / count,

@@ -145,8 +145,8 @@ fn code_of(cause: &(dyn StdError + 'static)) -> Option<Code> {
         return Some(code_of_evaluation(error));
     }
     let is_input = cause.is::<garlic_data::DataError>()
-        || cause.is::<garlic_ann::store::FormatError>()
-        || cause.is::<garlic_linalg::ShapeError>();
+        || cause.is::<garlic_ann::FormatError>()
+        || cause.is::<garlic_ann::ShapeError>();
     is_input.then_some(Code::BadInput)
 }
 
@@ -251,7 +251,7 @@ mod tests {
             |e: garlic_ann::Error| code(&anyhow::Error::from(e).context("while doing something"));
         assert_eq!(library(garlic_ann::Error::Cancelled), Code::Cancelled);
         assert_eq!(library(garlic_ann::Error::NoVectors), Code::BadInput);
-        let unknown = garlic_ann::Config::default().set("tua", "3").unwrap_err();
+        let unknown = garlic_ann::Index::builder().set("tua", "3").err().unwrap();
         assert_eq!(library(unknown), Code::Usage);
         assert_eq!(code(&anyhow::anyhow!("something else")), Code::Failed);
         assert_eq!(code(&Fault::input("x").context("y")), Code::BadInput);

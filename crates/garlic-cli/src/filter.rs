@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use garlic_ann::{Filter, Index};
+use garlic_ann::{Filter, NeighborIndex};
 
 use crate::exit::Fault;
 use crate::ids;
@@ -12,7 +12,7 @@ use crate::ids;
 pub(crate) fn read(
     allow: Option<&Path>,
     deny: Option<&Path>,
-    index: &Index,
+    index: &dyn NeighborIndex,
 ) -> anyhow::Result<Option<Filter>> {
     let list = |path: &Path| ids::read(path).map(ids::sorted);
     let denied = deny.map(list).transpose()?;

@@ -116,10 +116,7 @@ mod tests {
 
     fn answers() -> Vec<Answer> {
         let hit = |id, distance| Hit { id, distance };
-        let answer = |hits| Answer {
-            hits,
-            ..Answer::default()
-        };
+        let answer = |hits| Answer::new(hits, Default::default(), false);
         vec![
             answer(vec![hit(4, 0.5), hit(2, 1.0)]),
             answer(vec![hit(9, 0.0)]),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use garlic_ann::{Index, Metric, Rows};
+use garlic_ann::{Metric, NeighborIndex, Rows};
 use garlic_data::{Dataset, Vectors};
 
 use crate::exit::Fault;
@@ -33,7 +33,11 @@ pub(crate) fn rows(values: &[f32], dim: usize) -> anyhow::Result<Rows<'_>> {
 }
 
 /// Refuses vectors of another dimension than the index.
-pub(crate) fn check_dimension(index: &Index, vectors: &Vectors, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn check_dimension(
+    index: &dyn NeighborIndex,
+    vectors: &Vectors,
+    path: &Path,
+) -> anyhow::Result<()> {
     if vectors.dim() == index.dim() {
         return Ok(());
     }

@@ -4,6 +4,8 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+use garlic_ann::Cancel;
+
 use crate::exit::{Code, Fault};
 
 /// Whether somebody watches [`FLAG`].
@@ -39,8 +41,8 @@ impl Watch {
     }
 
     /// The flag, for the library.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        flag().clone()
+    pub(crate) fn cancel(&self) -> Cancel {
+        Cancel::new(flag().clone())
     }
 
     /// An error once Ctrl-C was pressed.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use garlic_ann::index::Memory;
 use garlic_ann::live::{self, Files};
-use garlic_ann::{Drift, Index};
+use garlic_ann::{Drift, Memory};
+use garlic_any::AnyIndex;
 use serde_json::{Value, json};
 
 use crate::place;
@@ -16,13 +16,14 @@ pub(crate) struct Kept {
     files: Option<Files>,
     mapped: u64,
     memory: Memory,
-    drift: Drift,
+    /// None for an index that does not change.
+    drift: Option<Drift>,
     trains_at: Option<usize>,
 }
 
 impl Kept {
     /// Looks at the index at `path` as it was opened.
-    pub(crate) fn of(path: &Path, index: &Index) -> anyhow::Result<Self> {
+    pub(crate) fn of(path: &Path, index: &AnyIndex) -> anyhow::Result<Self> {
         let files = match place::is_directory(path) {
             true => Some(live::files(path)?),
             false => None,
@@ -31,8 +32,8 @@ impl Kept {
             files,
             mapped: index.mapped_bytes(),
             memory: index.memory(),
-            drift: index.drift(),
-            trains_at: index.trains_at(),
+            drift: index.updatable().ok().map(|index| index.drift()),
+            trains_at: index.updatable().ok().and_then(|index| index.trains_at()),
         })
     }
 
@@ -48,7 +49,8 @@ impl Kept {
             "log_bytes": files.log_bytes,
         })));
         about["mapped_bytes"] = json!(self.mapped);
-        about["changes"] = json!(self.drift.added + self.drift.removed);
+        let changes = self.drift.as_ref().map(|drift| drift.added + drift.removed);
+        about["changes"] = json!(changes.unwrap_or(0));
         about["drift"] = json!(self.drift);
         about["trains_at"] = json!(self.trains_at);
         about["memory"] = json!(self.memory);
@@ -56,7 +58,6 @@ impl Kept {
 
     /// The same in words.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        let drift = &self.drift;
         let mapped = match self.mapped {
             0 => "in memory".to_owned(),
             bytes => format!("{} mapped", table::bytes(bytes)),
@@ -69,6 +70,9 @@ impl Kept {
                 table::bytes(files.checkpoint_bytes),
                 table::bytes(files.log_bytes)
             ),
+        };
+        let Some(drift) = &self.drift else {
+            return vec![("kept", kept)];
         };
         let changes = format!(
             "{} points added and {} removed since {}",

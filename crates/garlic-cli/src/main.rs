@@ -23,10 +23,9 @@ mod place;
 mod progress;
 mod report;
 mod sources;
-mod spectrum;
 mod system;
 mod table;
-mod tempered;
+mod targets;
 mod writer;
 
 use std::process::ExitCode;

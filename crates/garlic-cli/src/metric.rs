@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use garlic_ann::{Index, Metric};
+use garlic_ann::{Metric, NeighborIndex};
 
 use crate::exit::Fault;
 
@@ -33,7 +33,7 @@ pub(crate) fn of_index(metric: Metric) -> garlic_data::Metric {
 /// Refuses to measure an index by another metric than its own, or with data that were made for another one unless
 /// `said` confirms it. Returns whether the data's own true neighbours are those of the index's metric.
 pub(crate) fn check(
-    index: &Index,
+    index: &dyn NeighborIndex,
     said: Option<Metric>,
     data: Option<garlic_data::Metric>,
     path: &Path,
@@ -58,7 +58,7 @@ pub(crate) fn check(
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::Rows;
+    use garlic_ann::{Index, Rows};
 
     use super::*;
 

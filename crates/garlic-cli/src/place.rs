@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use garlic_ann::live::{self, Files};
 use garlic_ann::store::Summary;
 use garlic_ann::{Error, Index, Live, Rows, Search};
+use garlic_any::AnyIndex;
 
 /// Whether the path is taken for an index directory; everything else is taken for a file.
 pub(crate) fn is_directory(path: &Path) -> bool {
@@ -14,10 +15,10 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 }
 
 /// Opens an index where it lies: a file is mapped, a directory is read as it is now, without its lock.
-pub(crate) fn open(path: &Path) -> anyhow::Result<Index> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<AnyIndex> {
     let index = match is_directory(path) {
-        true => Index::clone(&Live::open_read_only(path)?.snapshot()),
-        false => Index::open(path)?,
+        true => open_directory(path)?.into(),
+        false => AnyIndex::open(path)?,
     };
     // What is mapped is checked at its first use, and the error does not know the name. Searching for nothing is one.
     let nothing = Rows::new(&[], index.dim()).map_err(Error::from)?;
@@ -27,21 +28,26 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Index> {
     Ok(index)
 }
 
+/// A directory as it is now, without its lock.
+fn open_directory(path: &Path) -> garlic_ann::Result<Index> {
+    Ok(Index::clone(&Live::open_read_only(path)?.snapshot()))
+}
+
 /// Opens an index to measure it: a file is read into memory, so that the first search is as fast as the others.
-pub(crate) fn load(path: &Path) -> anyhow::Result<Index> {
+pub(crate) fn load(path: &Path) -> anyhow::Result<AnyIndex> {
     if is_directory(path) {
         return open(path);
     }
-    Ok(Index::load(path)?)
+    Ok(AnyIndex::load(path)?)
 }
 
 /// Reads an index that is to be written again. All of it is checked: what is damaged must not get a checksum that
 /// says it is sound.
-pub(crate) fn load_sound(path: &Path) -> anyhow::Result<Index> {
+pub(crate) fn load_sound(path: &Path) -> anyhow::Result<AnyIndex> {
     if is_directory(path) {
-        return Ok(verify_directory(path)?.1);
+        return Ok(verify_directory(path)?.1.into());
     }
-    Ok(Index::load(path)?)
+    Ok(AnyIndex::load(path)?)
 }
 
 /// Bytes on the device; of a directory its checkpoint and its log.
@@ -57,7 +63,7 @@ pub(crate) fn bytes(path: &Path) -> Option<u64> {
 /// index with the log applied, and the files.
 pub(crate) fn verify_directory(path: &Path) -> anyhow::Result<(Summary, Index, Files)> {
     loop {
-        let index = open(path)?;
+        let index = open_directory(path)?;
         let files = live::files(path)?;
         match Index::verify(&files.checkpoint) {
             Ok(summary) => return Ok((summary, index, files)),
@@ -84,9 +90,10 @@ mod tests {
 
         assert!(is_directory(&directory) && !is_directory(&file));
         for path in [&file, &directory] {
-            assert_eq!(open(path).unwrap(), built);
-            assert_eq!(load(path).unwrap(), built);
-            assert_eq!(load_sound(path).unwrap(), built);
+            let expected = AnyIndex::from(built.clone());
+            assert_eq!(open(path).unwrap(), expected);
+            assert_eq!(load(path).unwrap(), expected);
+            assert_eq!(load_sound(path).unwrap(), expected);
         }
         let length = fs::metadata(&file).unwrap().len();
         assert_eq!(bytes(&file), Some(length));

@@ -146,23 +146,13 @@ fn name(stage: Stage) -> &'static str {
         Stage::Train => "training",
         Stage::Assign => "assigning",
         Stage::Bins => "binning",
-        #[allow(
-            unreachable_patterns,
-            reason = "what comes after the bins is measuring"
-        )]
-        Stage::Calibrate => "calibrating",
+        // What comes after the bins is measuring.
+        _ => "calibrating",
     }
 }
 
 fn message(progress: &Progress) -> String {
-    progress.epoch.map_or_else(String::new, |e| {
-        format!(
-            "epoch {}, loss {:.4}, {} cells, {:.1} % covered, largest {:.1} %",
-            e.epoch,
-            e.loss,
-            e.cells,
-            100.0 * e.covered,
-            100.0 * e.largest,
-        )
-    })
+    progress
+        .detail
+        .map_or_else(String::new, ToString::to_string)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use garlic_any::words::{bytes, count, percent};
+
 /// Rows under a header; every column is as wide as its widest entry.
 pub(crate) struct Table {
     header: Vec<String>,
@@ -75,19 +77,6 @@ pub(crate) fn list(entries: &[(&str, String)]) -> String {
         })
 }
 
-/// `12,345,678`.
-pub(crate) fn count(n: usize) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `0.95`, `0.9998`: a share close to one, with the digits that tell it from one.
 pub(crate) fn recall(share: f64) -> String {
     let digits = match 1.0 - share {
@@ -105,26 +94,6 @@ pub(crate) fn times(n: usize) -> String {
         1 => "once".to_owned(),
         n => format!("{} times", count(n)),
     }
-}
-
-/// `1.5 MiB`.
-pub(crate) fn bytes(n: u64) -> String {
-    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = n as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        return format!("{n} bytes");
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
-/// `12.3 %`.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 /// `850 ms`, `12.3 s`, `4 min 05 s`.
@@ -156,15 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
-        assert_eq!(
-            [count(0), count(999), count(1000), count(1_234_567)],
-            ["0", "999", "1,000", "1,234,567"]
-        );
-        assert_eq!(
-            [bytes(1023), bytes(1536), bytes(3 << 30)],
-            ["1023 bytes", "1.5 KiB", "3.0 GiB"]
-        );
+    fn times_are_readable() {
         assert_eq!(
             [seconds(0.0125), seconds(12.34), seconds(245.2)],
             ["12 ms", "12.3 s", "4 min 05 s"]

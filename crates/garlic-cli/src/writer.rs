@@ -37,6 +37,7 @@ impl Writer {
             });
         }
         let index = place::load_sound(path)?;
+        let index = index.updatable().map_err(|e| explain(path, e))?.clone();
         // Saving replaces what the name is, and a link should stay one.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         output::check_regular(&path, inputs)?;

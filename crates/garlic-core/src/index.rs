@@ -74,24 +74,8 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     /// # Errors
     /// A query or a parameter that is not allowed.
     fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>>;
-    /// The answers of every combination of `probes` and `bins`, ordered by probes, then bins.
-    ///
-    /// # Errors
-    /// A query or a parameter that is not allowed.
-    fn search_grid(
-        &self,
-        query: &[f32],
-        k: usize,
-        probes: &[usize],
-        bins: &[f64],
-    ) -> Result<Vec<Answer>> {
-        let settings = probes
-            .iter()
-            .flat_map(|p| bins.iter().map(move |b| (*p, *b)));
-        settings
-            .map(|(probes, bins)| self.search(query, &Search::new(k).probes(probes).bins(bins)))
-            .collect()
-    }
+    /// A searcher with buffers of its own: the fastest way to run many single queries on one thread.
+    fn searcher(&self) -> Box<dyn NeighborSearcher + '_>;
     /// Whether a search can aim at a recall.
     fn takes_recall(&self) -> bool;
     /// The `count` best cells of a query, best first.
@@ -110,4 +94,32 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     /// # Errors
     /// When threads or memory are missing.
     fn to_bytes(&self) -> Result<Vec<u8>>;
+}
+
+/// Searches one index, query after query.
+pub trait NeighborSearcher {
+    /// The nearest neighbours of one query.
+    ///
+    /// # Errors
+    /// A query or a parameter that is not allowed.
+    fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer>;
+
+    /// The answers of every combination of `probes` and `bins`, ordered by probes, then bins.
+    ///
+    /// # Errors
+    /// A query or a parameter that is not allowed.
+    fn search_grid(
+        &mut self,
+        query: &[f32],
+        k: usize,
+        probes: &[usize],
+        bins: &[f64],
+    ) -> Result<Vec<Answer>> {
+        let settings = probes
+            .iter()
+            .flat_map(|p| bins.iter().map(move |b| (*p, *b)));
+        settings
+            .map(|(probes, bins)| self.search(query, &Search::new(k).probes(probes).bins(bins)))
+            .collect()
+    }
 }

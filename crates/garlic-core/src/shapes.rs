@@ -27,6 +27,8 @@ pub trait CellShapes: Sync {
     fn eigenvalues(&self, cell: usize) -> Vec<f64>;
     /// Multiply-adds of one Mahalanobis distance.
     fn distance_madds(&self) -> f64;
+    /// Multiply-adds of the covariance of a cell and its eigenvalues.
+    fn spectrum_madds(&self) -> f64;
     /// The radius within which the method says that a cell covers a point, if it says so.
     fn tau(&self) -> Option<f64>;
     /// How near the nearest cell of every point is and how many cells have it within `radius` and within `inner`. Runs in

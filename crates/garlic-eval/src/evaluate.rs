@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use garlic_ann::{Answer, Work};
+use garlic_ann::{Answer, SearchStats};
 use garlic_linalg::Rows;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-/// What one setting measured. Work figures are means over the queries.
+/// What one setting measured. SearchStats figures are means over the queries.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Name of the method.
@@ -109,9 +109,9 @@ pub fn evaluate(
             (nanos, seconds) = (again, faster);
         }
     }
-    let mut sum = Work::default();
+    let mut sum = SearchStats::default();
     for answer in &answers {
-        sum += answer.work;
+        sum += answer.stats;
     }
     let n = queries.len();
     let recall_at = |k: usize| {

@@ -41,5 +41,5 @@ pub use error::{Error, Result};
 pub use evaluate::{Options, Row, evaluate};
 pub use quality::Quality;
 pub use sweep::{Grid, mark_fronts, pareto, recall_at_budget, sweep};
-pub use target::{GARLIC_DEFAULT, GARLIC_PAPER, Params, TARGETS, Target, Worker};
+pub use target::{GARLIC_DEFAULT, GARLIC_PAPER, IndexTarget, Params, TARGETS, Target, Worker};
 pub use truth::Truth;

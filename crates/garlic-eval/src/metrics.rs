@@ -1,6 +1,6 @@
 //! What the numbers mean: recall, averages of work, quantiles of time.
 
-use garlic_ann::{Hit, Work};
+use garlic_ann::{Hit, SearchStats};
 use serde::Serialize;
 
 /// Relative slack of the true k-th distance, so that rounding does not decide what counts as found.
@@ -72,7 +72,7 @@ pub struct WorkMeans {
 
 impl WorkMeans {
     /// Averages a sum over `queries` queries in dimension `dim`.
-    pub fn new(sum: &Work, queries: usize, dim: usize) -> Self {
+    pub fn new(sum: &SearchStats, queries: usize, dim: usize) -> Self {
         let queries = queries.max(1) as f64;
         let equivalents = |madds: u64| madds as f64 / dim.max(1) as f64 / queries;
         Self {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn parts_of_the_work_add_up() {
-        let sum = Work {
+        let sum = SearchStats {
             rotation_madds: 8,
             routing_madds: 16,
             projection_madds: 24,
@@ -171,7 +171,7 @@ mod tests {
             codes: 6,
             code_madds: 48,
             exact_madds: 80,
-            ..Work::default()
+            ..SearchStats::default()
         };
         let m = WorkMeans::new(&sum, 2, 8);
         let parts = m.rotation + m.routing + m.projection + m.ordering + m.code + m.exact;

@@ -1,6 +1,6 @@
 //! What can be measured: anything that answers queries and counts its work.
 
-use garlic_ann::{Answer, Index, Metric, Search};
+use garlic_core::{Answer, Metric, NeighborIndex, NeighborSearcher, Search};
 use garlic_linalg::Rows;
 use serde::Serialize;
 
@@ -145,7 +145,11 @@ pub const GARLIC_DEFAULT: &str = "garlic default";
 /// Name of the published method in tables, plots and JSON.
 pub const GARLIC_PAPER: &str = "garlic paper";
 
-struct IndexWorker<'a>(garlic_ann::search::Searcher<'a>);
+/// An index of any kind, to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexTarget<'a>(pub &'a dyn NeighborIndex);
+
+struct IndexWorker<'a>(Box<dyn NeighborSearcher + 'a>);
 
 impl Worker for IndexWorker<'_> {
     fn search(&mut self, query: &[f32], params: &Params) -> Result<Answer> {
@@ -159,37 +163,33 @@ impl Worker for IndexWorker<'_> {
         probes: &[usize],
         bins: &[f64],
     ) -> Option<Result<Vec<Answer>>> {
-        Some(
-            self.0
-                .search_grid(query, k, probes, bins)
-                .map_err(Into::into),
-        )
+        let answers = self.0.search_grid(query, k, probes, bins);
+        Some(answers.map_err(Into::into))
     }
 }
 
-impl Target for Index {
+impl Target for IndexTarget<'_> {
     fn method(&self) -> &'static str {
-        if self.tempered().is_some() {
-            GARLIC_DEFAULT
-        } else {
-            GARLIC_PAPER
+        match self.0.takes_recall() {
+            true => GARLIC_DEFAULT,
+            false => GARLIC_PAPER,
         }
     }
 
     fn len(&self) -> usize {
-        Index::len(self)
+        self.0.len()
     }
 
     fn dim(&self) -> usize {
-        Index::dim(self)
+        self.0.dim()
     }
 
     fn metric(&self) -> Metric {
-        Index::metric(self)
+        self.0.metric()
     }
 
     fn cells(&self) -> usize {
-        Index::cells(self)
+        self.0.cells()
     }
 
     fn has_bins(&self) -> bool {
@@ -197,11 +197,11 @@ impl Target for Index {
     }
 
     fn has_rerank(&self) -> bool {
-        self.tempered().is_some()
+        self.0.takes_recall()
     }
 
     fn worker(&self) -> Box<dyn Worker + '_> {
-        Box::new(IndexWorker(self.searcher()))
+        Box::new(IndexWorker(self.0.searcher()))
     }
 
     fn search_batch(
@@ -211,7 +211,7 @@ impl Target for Index {
         threads: usize,
     ) -> Option<Result<Vec<Answer>>> {
         let search = params.search().threads(threads);
-        Some(Index::search_batch(self, queries, &search).map_err(Into::into))
+        Some(self.0.search_batch(queries, &search).map_err(Into::into))
     }
 }
 

@@ -33,7 +33,7 @@ fn brute_force_is_sorted_and_complete() {
     let answer = &brute_force(base, query, 3).unwrap()[0];
     let found: Vec<(u64, f32)> = answer.hits.iter().map(|h| (h.id, h.distance)).collect();
     assert_eq!(found, [(1, 0.0), (3, 0.0), (2, 1.0)]);
-    assert_eq!((answer.work.candidates, answer.work.exact_madds), (5, 5));
+    assert_eq!((answer.stats.candidates, answer.stats.exact_madds), (5, 5));
     // More neighbours than points: all of them.
     assert_eq!(brute_force(base, query, 9).unwrap()[0].hits.len(), 5);
     assert_eq!(Truth::compute(base, query, 9).unwrap().k(), 5);

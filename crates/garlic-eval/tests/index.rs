@@ -2,12 +2,13 @@
 
 use std::sync::Mutex;
 
-use garlic_ann::{Index, Metric, Preset};
+use garlic_ann::{Index, Metric};
 use garlic_eval::baseline::{BruteForce, KmeansIndex, KmeansOptions};
 use garlic_eval::demo::{self, DemoOptions, DemoStage};
 use garlic_eval::synthetic::{SyntheticOptions, synthetic};
-use garlic_eval::{Error, Grid, Options, Params, Row, Target, Truth, evaluate, sweep};
+use garlic_eval::{Error, Grid, IndexTarget, Options, Params, Row, Target, Truth, evaluate, sweep};
 use garlic_linalg::Rows;
+use garlic_paper::GaussianIndex;
 
 #[test]
 fn a_sweep_over_an_index() {
@@ -22,8 +23,7 @@ fn a_sweep_over_an_index() {
         Rows::new(&data.vectors, 16).unwrap(),
         Rows::new(&data.queries, 16).unwrap(),
     );
-    let index = Index::builder()
-        .preset(Preset::Paper)
+    let index = GaussianIndex::builder()
         .set("initial_cells", "12")
         .unwrap()
         .set("epochs", "5")
@@ -42,12 +42,30 @@ fn a_sweep_over_an_index() {
         batch: true,
         ..Options::default()
     };
-    let rows = sweep(&index, queries, &truth, 10, &grid, &how, &mut |_, _| {}).unwrap();
+    let rows = sweep(
+        &IndexTarget(&index),
+        queries,
+        &truth,
+        10,
+        &grid,
+        &how,
+        &mut |_, _| {},
+    )
+    .unwrap();
     assert_eq!(rows.len(), 6);
 
     // Timing fewer queries changes nothing but the times.
     let timed = Options { timed: 7, ..how };
-    let quick = sweep(&index, queries, &truth, 10, &grid, &timed, &mut |_, _| {}).unwrap();
+    let quick = sweep(
+        &IndexTarget(&index),
+        queries,
+        &truth,
+        10,
+        &grid,
+        &timed,
+        &mut |_, _| {},
+    )
+    .unwrap();
     for (quick, row) in quick.iter().zip(&rows) {
         assert_eq!(
             (quick.timed_queries, quick.queries, row.timed_queries),
@@ -94,17 +112,17 @@ fn a_sweep_over_the_default_preset_measures_its_front_on_all_queries() {
         Rows::new(&data.queries, 16).unwrap(),
     );
     let index = Index::builder().threads(1).build(base).unwrap();
-    assert_eq!(index.method(), "garlic default");
+    assert_eq!(IndexTarget(&index).method(), "garlic default");
     let truth = Truth::compute(base, queries, 10).unwrap();
 
-    let own = Grid::of(&index, 10);
+    let own = Grid::of(&IndexTarget(&index), 10);
     assert_eq!(own.rerank, [10, 20, 40, 80, 160, 320]);
     assert!(own.probes.iter().all(|p| *p <= index.cells()));
     let grid = Grid {
         bins: vec![0.05, 0.2, 1.0],
         ..own
     };
-    let settings = grid.settings(&index, 10);
+    let settings = grid.settings(&IndexTarget(&index), 10);
     let how = Options {
         timed: 25,
         repeat: 2,
@@ -112,10 +130,18 @@ fn a_sweep_over_the_default_preset_measures_its_front_on_all_queries() {
         ..Options::default()
     };
     let mut last = (0, 0);
-    let rows = sweep(&index, queries, &truth, 10, &grid, &how, &mut |d, t| {
-        assert_eq!(d, last.0 + 1);
-        last = (d, t);
-    })
+    let rows = sweep(
+        &IndexTarget(&index),
+        queries,
+        &truth,
+        10,
+        &grid,
+        &how,
+        &mut |d, t| {
+            assert_eq!(d, last.0 + 1);
+            last = (d, t);
+        },
+    )
     .unwrap();
     let measured: Vec<Params> = rows.iter().map(|r| r.params).collect();
     assert_eq!(measured, settings);
@@ -165,7 +191,7 @@ fn a_recall_target_is_told_with_its_gap() {
     let how = Options::default();
     for target in [0.5, 0.9] {
         let params = Params::new(10).recall(target);
-        let row = evaluate(&index, queries, &truth, &params, &how).unwrap();
+        let row = evaluate(&IndexTarget(&index), queries, &truth, &params, &how).unwrap();
         assert_eq!(
             (row.target, row.params.recall),
             (Some(target), Some(target))
@@ -179,10 +205,10 @@ fn a_recall_target_is_told_with_its_gap() {
     // Without enough true neighbours there is no k-recall@k to compare with.
     let few = Truth::compute(base, queries, 5).unwrap();
     let params = Params::new(10).recall(0.9);
-    let row = evaluate(&index, queries, &few, &params, &how).unwrap();
+    let row = evaluate(&IndexTarget(&index), queries, &few, &params, &how).unwrap();
     assert_eq!((row.target, row.gap), (Some(0.9), None));
     let never = Options { repeat: 0, ..how };
-    assert!(evaluate(&index, queries, &truth, &params, &never).is_err());
+    assert!(evaluate(&IndexTarget(&index), queries, &truth, &params, &never).is_err());
 }
 
 #[test]
@@ -289,7 +315,8 @@ fn every_method_is_measured_by_every_metric() {
             },
         )
         .unwrap();
-        let targets: [&dyn Target; 3] = [&index, &brute, &kmeans];
+        let own = IndexTarget(&index);
+        let targets: [&dyn Target; 3] = [&own, &brute, &kmeans];
         for target in targets {
             assert_eq!(target.metric(), metric);
             let row = evaluate(target, queries, &truth, &exact, &how).unwrap();
@@ -304,7 +331,7 @@ fn every_method_is_measured_by_every_metric() {
         assert!(row.recall_at_1 > 0.7, "{metric}: {}", row.recall_at_1);
         truths.push(truth);
         if metric != Metric::Euclidean {
-            let wrong = evaluate(&index, queries, &truths[0], &exact, &how);
+            let wrong = evaluate(&IndexTarget(&index), queries, &truths[0], &exact, &how);
             let wrong = wrong.unwrap_err();
             assert!(matches!(wrong, Error::TruthMetric { expected, .. } if expected == metric));
         }

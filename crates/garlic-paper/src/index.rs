@@ -9,7 +9,8 @@ use garlic_core::metric::Embedding;
 use garlic_core::pool::Workers;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{
-    Answer, CellShapes, Memory, Metric, NeighborIndex, RangeSearch, Result, Rows, Search, Transform,
+    Answer, CellShapes, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch, Result, Rows,
+    Search, Transform,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::build::GaussianBuilder;
 use crate::config::Config;
 use crate::gaussians::{Assignment, Gaussians};
 use crate::route::Router;
-use crate::search::ScratchPool;
+use crate::search::{ScratchPool, Searcher};
 use crate::shapes::Shapes;
 use crate::training::History;
 
@@ -297,14 +298,8 @@ impl NeighborIndex for GaussianIndex {
         self.range_batch(queries, range)
     }
 
-    fn search_grid(
-        &self,
-        query: &[f32],
-        k: usize,
-        probes: &[usize],
-        bins: &[f64],
-    ) -> Result<Vec<Answer>> {
-        self.search_grid(query, k, probes, bins)
+    fn searcher(&self) -> Box<dyn NeighborSearcher + '_> {
+        Box::new(self.searcher())
     }
 
     fn takes_recall(&self) -> bool {
@@ -321,5 +316,21 @@ impl NeighborIndex for GaussianIndex {
 
     fn to_bytes(&self) -> Result<Vec<u8>> {
         self.to_bytes()
+    }
+}
+
+impl NeighborSearcher for Searcher<'_> {
+    fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
+        self.search(query, search)
+    }
+
+    fn search_grid(
+        &mut self,
+        query: &[f32],
+        k: usize,
+        probes: &[usize],
+        bins: &[f64],
+    ) -> Result<Vec<Answer>> {
+        self.search_grid(query, k, probes, bins)
     }
 }

@@ -91,6 +91,11 @@ impl CellShapes for Shapes<'_> {
         (self.model.stride() + self.dim()) as f64
     }
 
+    fn spectrum_madds(&self) -> f64 {
+        // A decomposition takes about ten times a product of matrices.
+        10.0 * (self.dim() as f64).powi(3)
+    }
+
     fn tau(&self) -> Option<f64> {
         Some(self.tau)
     }

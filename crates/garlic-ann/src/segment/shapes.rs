@@ -117,6 +117,10 @@ impl CellShapes for Shapes<'_> {
         (self.rank() as f64 + 2.0) * self.dim() as f64
     }
 
+    fn spectrum_madds(&self) -> f64 {
+        self.dim() as f64 * self.distance_madds()
+    }
+
     fn tau(&self) -> Option<f64> {
         None
     }

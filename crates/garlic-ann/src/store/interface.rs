@@ -5,10 +5,12 @@ use std::path::Path;
 use garlic_core::config::Parameters as _;
 use garlic_core::metric::Embedding;
 use garlic_core::{
-    Answer, CellShapes, Memory, Metric, NeighborIndex, RangeSearch, Result, Rows, Search, Transform,
+    Answer, CellShapes, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch, Result, Rows,
+    Search, Transform,
 };
 use serde_json::{Value, json};
 
+use crate::search::Searcher;
 use crate::segment::Index;
 
 /// Neighbours that facts about recall targets are told for.
@@ -132,6 +134,10 @@ impl NeighborIndex for Index {
         self.range_batch(queries, range)
     }
 
+    fn searcher(&self) -> Box<dyn NeighborSearcher + '_> {
+        Box::new(self.searcher())
+    }
+
     fn takes_recall(&self) -> bool {
         true
     }
@@ -146,5 +152,11 @@ impl NeighborIndex for Index {
 
     fn to_bytes(&self) -> Result<Vec<u8>> {
         self.to_bytes()
+    }
+}
+
+impl NeighborSearcher for Searcher<'_> {
+    fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
+        self.search(query, search)
     }
 }

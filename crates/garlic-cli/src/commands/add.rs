@@ -178,9 +178,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// What the index would refuse in some batch, found before the first.
 fn check(index: &Index, ids: &[u64], update: bool) -> garlic_ann::Result<()> {
-    if index.tempered().is_none() {
-        return Err(Error::Unchanging);
-    }
     if let Some(id) = ids::twice(ids) {
         return Err(Error::IdTwice { id });
     }

@@ -5,13 +5,12 @@ mod empty;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use garlic_ann::index::EXHAUSTIVE_POINTS;
-use garlic_ann::{BuildReport, Config, Index, Live, Metric, Preset, Rows};
+use garlic_ann::{BuildReport, EXHAUSTIVE_POINTS, Index, Live, Metric, NeighborIndex, Rows};
+use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset, describe};
 use garlic_data::Vectors;
 use serde_json::{Value, json};
 
 use crate::args::{positive, recall, share};
-use crate::commands::config;
 use crate::exit::Fault;
 use crate::ids;
 use crate::input;
@@ -23,7 +22,7 @@ use crate::place;
 use crate::progress::Reporter;
 use crate::system;
 use crate::table;
-use crate::tempered;
+use crate::targets;
 
 /// Build an index from a set of vectors
 ///
@@ -146,7 +145,7 @@ fn partition(
                 .map(|from| rows.slice(from..rows.len().min(from + share)))
                 .map(|rows| {
                     scope.spawn({
-                        let index = &index;
+                        let index = &*index;
                         move || best_cells(index, rows, watch)
                     })
                 })
@@ -176,7 +175,11 @@ fn partition(
 }
 
 /// The best cell of each vector.
-fn best_cells(index: &Index, rows: Rows<'_>, watch: &Watch) -> anyhow::Result<Vec<u32>> {
+fn best_cells(
+    index: &dyn NeighborIndex,
+    rows: Rows<'_>,
+    watch: &Watch,
+) -> anyhow::Result<Vec<u32>> {
     let mut cells = Vec::with_capacity(rows.len());
     for (number, row) in rows.iter().enumerate() {
         if number % 1000 == 0 {
@@ -203,8 +206,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(data)?;
     let made_for = input::metric(&data_path)?;
     let config = configuration(args, made_for)?;
-    let preset = config::preset_of(&config);
-    let overrides = config::overrides(&config);
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
     inputs.extend(args.ids.as_deref());
@@ -220,16 +221,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 
     let reporter = Reporter::new(args.quiet || args.json);
-    let unused = config::unused(preset, &overrides);
-    if !unused.is_empty() {
-        reporter.note(&format!(
-            "the cells of preset {} do not use {}",
-            config::name(preset),
-            unused.join(", ")
-        ));
-    }
     if let Some(made_for) = made_for {
-        reporter.note(&match config.metric {
+        reporter.note(&match config.metric() {
             metric if metric == made_for => format!("metric {metric}, as the data set says"),
             metric => format!("metric {metric}, though the data set was made for {made_for}"),
         });
@@ -245,25 +238,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let watch = Watch::start();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let mut builder = Index::builder()
-        .config(config.clone())
+    let mut builder = AnyBuilder::new(config)
         .threads(threads)
         .progress(|p| reporter.update(p))
-        .cancel(watch.flag());
+        .cancel(watch.cancel());
     if let Some(ids) = given {
         builder = builder.ids(ids);
     }
     if let Some(path) = &args.partition {
         builder = builder.partition(partition(path, &data, rows, threads, &watch)?);
     }
-    let built = builder.build_reported(rows);
+    let built = builder.build(rows);
     reporter.finish();
     // Ctrl-C while the last bins were made counts as well.
     watch.check()?;
     let (index, report) = built.with_context(|| data_path.display().to_string())?;
     write(args, &index)?;
-    if let (Some(path), Some(body)) = (&args.history, index.published()) {
-        let text = serde_json::to_vec_pretty(body.history())?;
+    if let (Some(path), Some(history)) = (&args.history, index.history()) {
+        let text = serde_json::to_vec_pretty(&history)?;
         output::write_file(path, |out| {
             out.write_all(&text)?;
             out.write_all(b"\n")
@@ -274,9 +266,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Saves the index where the flags say.
-fn write(args: &Args, index: &Index) -> anyhow::Result<()> {
+fn write(args: &Args, index: &AnyIndex) -> anyhow::Result<()> {
     let written = if args.live {
-        Live::create(&args.output, index.clone()).map(drop)
+        let index = index.updatable();
+        index.and_then(|index| Live::create(&args.output, index.clone()).map(drop))
     } else {
         index.save(&args.output)
     };
@@ -284,19 +277,26 @@ fn write(args: &Args, index: &Index) -> anyhow::Result<()> {
 }
 
 /// Prints the summary, and what users should know about the index before they search it.
-fn tell(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> anyhow::Result<()> {
-    // Small indexes are always read whole, which takes next to no time.
-    let is_small = index.len() <= EXHAUSTIVE_POINTS;
-    if tempered::reads_everything(index) && !is_small && !args.quiet {
-        let why = tempered::why_everything(index);
+fn tell(args: &Args, threads: usize, index: &AnyIndex, report: &BuildReport) -> anyhow::Result<()> {
+    if let Ok(index) = index.updatable()
+        // Small indexes are always read whole, which takes next to no time.
+        && index.len() > EXHAUSTIVE_POINTS
+        && targets::reads_everything(index)
+        && !args.quiet
+    {
+        let why = targets::why_everything(index);
         eprintln!(
             "garlic: warning: searches read everything to reach the index's recall of {}: {why}",
-            index.config().recall
+            index.config().tuning.recall
         );
     }
+    let config = index.config();
     let mut summary = summary(args, threads, index, report);
-    summary["preset"] = json!(config::preset_of(index.config()));
-    summary["overrides"] = Value::Object(config::overrides(index.config()));
+    summary["preset"] = json!(config.preset().name());
+    let overrides = config.overrides().into_iter();
+    summary["overrides"] = overrides
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
     if args.json {
         return output::print_json(&summary);
     }
@@ -307,52 +307,51 @@ fn tell(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> any
 }
 
 /// The configuration that the flags describe, checked; `made_for` is the metric unless they name another.
-fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config> {
+fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<AnyConfig> {
     let preset: Preset = args.preset.parse()?;
-    let mut config = Config::preset(preset);
-    config.metric = made_for.unwrap_or(config.metric);
+    let foreign = match preset {
+        Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
+        Preset::Paper if args.live => Some(("--live", Preset::Default)),
+        Preset::Paper => None,
+        _ if args.history.is_some() => Some(("--history", Preset::Paper)),
+        _ if args.train_fraction.is_some() => Some(("--train-fraction", Preset::Paper)),
+        _ => None,
+    };
+    if let Some((flag, preset)) = foreign {
+        let preset = preset.name();
+        return Err(Fault::usage(format!(
+            "{flag} belongs to preset {preset}; leave it out or use --preset {preset}"
+        )));
+    }
+    let mut config = AnyConfig::new(preset);
+    config.set_metric(made_for.unwrap_or(config.metric()));
     if let Some(path) = &args.config {
         let text = input::read_text(path)?;
         config
             .apply_toml(&text)
             .with_context(|| path.display().to_string())?;
     }
+    let flags = [
+        ("train_fraction", args.train_fraction.map(|v| v.to_string())),
+        ("recall", args.recall.map(|v| v.to_string())),
+        ("seed", args.seed.map(|v| v.to_string())),
+    ];
     for (key, value) in &args.set {
         config.set(key, value)?;
     }
-    if let Some(fraction) = args.train_fraction {
-        config.train_fraction = fraction;
+    for (key, value) in flags {
+        if let Some(value) = value {
+            config.set(key, &value)?;
+        }
     }
     if let Some(metric) = args.metric {
-        config.metric = metric;
-    }
-    if let Some(recall) = args.recall {
-        config.recall = recall;
-    }
-    if let Some(seed) = args.seed {
-        config.seed = seed;
+        config.set_metric(metric);
     }
     config.validate()?;
-    let foreign = match config::preset_of(&config) {
-        Preset::Default if args.history.is_some() => Some(("--history", Preset::Paper)),
-        Preset::Default if args.train_fraction.is_some() => {
-            Some(("--train-fraction", Preset::Paper))
-        }
-        Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
-        _ => None,
-    };
-    match foreign {
-        None => Ok(config),
-        Some((flag, preset)) => {
-            let preset = config::name(preset);
-            Err(Fault::usage(format!(
-                "{flag} belongs to preset {preset}; leave it out or use --preset {preset}"
-            )))
-        }
-    }
+    Ok(config)
 }
 
-fn summary(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> Value {
+fn summary(args: &Args, threads: usize, index: &AnyIndex, report: &BuildReport) -> Value {
     let mut summary = json!({
         "index": args.output,
         "cells": index.cells(),
@@ -362,15 +361,11 @@ fn summary(args: &Args, threads: usize, index: &Index, report: &BuildReport) -> 
         "seconds": report.seconds,
         "bytes": place::bytes(&args.output),
         "peak_rss_bytes": system::peak_rss_bytes(),
-        "seed": index.config().seed,
+        "seed": index.config().seed(),
         "threads": threads,
     });
-    if let Some(body) = index.published() {
-        summary["coverage"] = json!(body.coverage());
-        summary["epochs"] = json!(body.history().epochs.len());
-    }
-    if let (Some(body), Value::Object(summary)) = (index.tempered(), &mut summary) {
-        summary.extend(tempered::describe(index, body));
+    for (key, value) in index.details() {
+        summary[key] = value;
     }
     summary
 }
@@ -411,7 +406,7 @@ fn trained(index: &Index) -> String {
     }
 }
 
-fn readable(args: &Args, index: &Index, summary: &Value) -> String {
+fn readable(args: &Args, index: &AnyIndex, summary: &Value) -> String {
     let size = summary["bytes"]
         .as_u64()
         .map_or_else(|| "unknown".into(), table::bytes);
@@ -423,26 +418,15 @@ fn readable(args: &Args, index: &Index, summary: &Value) -> String {
         ),
         ("metric", index.metric().to_string()),
     ];
-    if let Some(body) = index.published() {
-        let coverage = body.coverage();
-        entries.push(("cells", table::count(index.cells())));
-        entries.push((
-            "coverage",
-            format!(
-                "{} of the points within tau, {:.2} cells a point",
-                table::percent(coverage.share),
-                coverage.mean
-            ),
-        ));
-    }
-    if let Some(body) = index.tempered() {
-        entries.extend(tempered::facts(index, body));
-        if tempered::reads_everything(index) {
-            entries.extend(tempered::exhaustive(index));
+    entries.extend(describe::summary(index));
+    let updatable = index.updatable().ok();
+    if let Some(index) = updatable {
+        if targets::reads_everything(index) {
+            entries.extend(targets::exhaustive(index));
         }
-    }
-    if index.is_empty() {
-        entries.push(("training", trained(index)));
+        if index.is_empty() {
+            entries.push(("training", trained(index)));
+        }
     }
     entries.push(("time", times(&summary["seconds"])));
     entries.push(("size", size));
@@ -450,8 +434,8 @@ fn readable(args: &Args, index: &Index, summary: &Value) -> String {
         entries.push(("peak memory", table::bytes(peak)));
     }
     let mut text = table::list(&entries);
-    if let Some(body) = index.tempered() {
-        text.push_str(&tempered::calibration(body.calibration()));
+    if let Some(index) = updatable {
+        text.push_str(&targets::calibration(index.calibration()));
     }
     text
 }

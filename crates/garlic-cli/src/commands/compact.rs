@@ -61,7 +61,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         done.map_err(|e| writer::explain(&args.index, e))?;
         Index::clone(&live.snapshot())
     } else {
-        let mut index = place::load_sound(&args.index)?;
+        let index = place::load_sound(&args.index)?;
+        let mut index = index
+            .updatable()
+            .map_err(|e| writer::explain(&args.index, e))?
+            .clone();
         if args.recalibrate || args.retrain {
             match args.retrain {
                 true => index.retrain()?,

@@ -147,7 +147,8 @@ fn convert_index(args: &Args) -> anyhow::Result<Told> {
     // A first Ctrl-C waits until the output is whole.
     let _watch = Watch::start();
     let written = if args.live {
-        Live::create(&args.output, index).map(drop)
+        let index = index.updatable().cloned();
+        index.and_then(|index| Live::create(&args.output, index).map(drop))
     } else {
         index.save(&args.output)
     };

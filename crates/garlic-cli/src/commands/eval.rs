@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use garlic_ann::{Index, Metric};
+use garlic_ann::Metric;
+use garlic_any::AnyIndex;
 use garlic_data::{Dataset, Ids, Vectors};
-use garlic_eval::{Grid, Options, Params, Row, Target as _, Truth, evaluate, sweep};
+use garlic_eval::{Grid, IndexTarget, Options, Params, Row, Truth, evaluate, sweep};
 
 use crate::args::{positive, recall, share};
 use crate::exit::Fault;
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(&args.data)?;
     let index = place::load(&args.index)?;
     let data = Dataset::open(&data_path)?;
-    input::check_dimension(&index, &data.train, &data_path)?;
+    input::check_dimension(&*index, &data.train, &data_path)?;
     if data.train.rows() != index.len() {
         return Err(Fault::input(format!(
             "{}: holds {} vectors, the index {}; evaluate with the data the index was built from",
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             index.len()
         )));
     }
-    let usable = metric::check(&index, args.metric, data.metric, &data_path)?;
+    let usable = metric::check(&*index, args.metric, data.metric, &data_path)?;
     let (queries, known) = queries_and_neighbors(args, &data, &data_path, usable)?;
     let queries = match args.queries {
         Some(n) => queries.head(n)?,
@@ -121,14 +122,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         repeat: args.repeat,
         timed: args.timed,
     };
-    if args.sweep && !args.rerank.is_empty() && !index.has_rerank() {
+    if args.sweep && !args.rerank.is_empty() && !index.takes_recall() {
         return Err(Fault::usage(
             "--rerank belongs to preset default: this index has no codes to choose points by; leave it out",
         ));
     }
-    let grid = args.sweep.then(|| grid(args, &index));
+    let target = IndexTarget(&*index);
+    let grid = args.sweep.then(|| grid(args, &target));
     let settings = match &grid {
-        Some(grid) => grid.settings(&index, args.k),
+        Some(grid) => grid.settings(&target, args.k),
         None => settings(args, &index),
     };
     let mut meter = Meter::new(args.quiet || args.json);
@@ -142,11 +144,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 .map_or_else(|| "the front, on all queries".into(), Params::label);
             meter.set(done, total, &label);
         };
-        sweep(&index, rows, &truth, args.k, grid, &options, &mut tell)?
+        sweep(&target, rows, &truth, args.k, grid, &options, &mut tell)?
     } else {
         let mut measured: Vec<Row> = Vec::with_capacity(settings.len());
         for (done, params) in settings.iter().enumerate() {
-            let row = evaluate(&index, rows, &truth, params, &options)?;
+            let row = evaluate(&target, rows, &truth, params, &options)?;
             if args.json {
                 output::print_json(&row)?;
             }
@@ -159,13 +161,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match (args.json, args.sweep) {
         (true, true) => measured.iter().try_for_each(output::print_json),
         (true, false) => Ok(()),
-        (false, _) => output::print(&readable(&measured, args.sweep, index.has_rerank())),
+        (false, _) => output::print(&readable(&measured, args.sweep, index.takes_recall())),
     }
 }
 
 /// The settings of a sweep: lists as given, else those that suit the index.
-fn grid(args: &Args, index: &Index) -> Grid {
-    let mut grid = Grid::of(index, args.k);
+fn grid(args: &Args, target: &IndexTarget<'_>) -> Grid {
+    let mut grid = Grid::of(target, args.k);
     if !args.probes.is_empty() {
         grid.probes.clone_from(&args.probes);
     }
@@ -179,23 +181,19 @@ fn grid(args: &Args, index: &Index) -> Grid {
 }
 
 /// Every combination of what the flags list; what they do not list is left to the index.
-fn settings(args: &Args, index: &Index) -> Vec<Params> {
+fn settings(args: &Args, index: &AnyIndex) -> Vec<Params> {
     fn each<T: Copy>(given: &[T], otherwise: Option<T>) -> Vec<Option<T>> {
         match given {
             [] => vec![otherwise],
             given => given.iter().copied().map(Some).collect(),
         }
     }
-    let config = index.config();
+    let usual = index.usual_search();
     let named = !(args.probes.is_empty() && args.bins.is_empty() && args.rerank.is_empty());
     // Rows say what was measured: defaults of the index are written out where one number says them.
-    let (recall, probes, bins) = if args.exact {
-        (None, None, None)
-    } else if index.tempered().is_some() {
-        ((!named).then_some(config.recall), None, None)
-    } else {
-        (None, Some(config.probes), Some(config.bins))
-    };
+    let recall = usual.wanted_recall().filter(|_| !named && !args.exact);
+    let probes = usual.wanted_probes().filter(|_| !args.exact);
+    let bins = usual.wanted_bins().filter(|_| !args.exact);
     let mut settings = Vec::new();
     for recall in each(&args.recall, recall) {
         for probes in each(&args.probes, probes) {

@@ -4,20 +4,17 @@ mod report;
 
 use std::path::PathBuf;
 
-use garlic_ann::config::Covariance;
-use garlic_ann::index::{Memory, Published, TemperedBody};
-use garlic_ann::{Config, Index};
-use serde::Serialize;
+use garlic_ann::Memory;
+use garlic_any::describe::{self, Spread};
+use garlic_any::{AnyConfig, AnyIndex};
 use serde_json::{Value, json};
 
 use crate::args::positive;
-use crate::commands::config;
 use crate::kept::Kept;
 use crate::output;
 use crate::place;
-use crate::spectrum::{self, Spectrum};
 use crate::table;
-use crate::tempered;
+use crate::targets;
 
 /// Show what is in an index: cells, sizes, shapes, bins, changes, memory, what recalls take, parameters
 #[derive(Debug, clap::Args)]
@@ -43,41 +40,18 @@ Examples:
   garlic inspect vectors.garlic --report vectors.html
   garlic inspect live-index --json | jq .drift";
 
-/// Smallest, middle, mean and largest of some numbers.
-#[derive(Debug, PartialEq, Serialize)]
-struct Range {
-    min: f64,
-    median: f64,
-    mean: f64,
-    max: f64,
-}
-
-impl Range {
-    fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
-        let n = values.len();
-        Some(Self {
-            min: *values.first()?,
-            median: (values[(n - 1) / 2] + values[n / 2]) / 2.0,
-            mean: values.iter().sum::<f64>() / n as f64,
-            max: *values.last()?,
-        })
-    }
-}
-
 /// Opens and describes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let report = args.report.as_deref();
     let report = report
         .map(|html| report::Files::checked(html, &args.index))
         .transpose()?;
-    let mut index = place::open(&args.index)?;
+    let index = place::open(&args.index)?;
     let kept = Kept::of(&args.index, &index)?;
     // Cells and bins are told as a checkpoint would have them: points of the log lie beside them until then.
-    index.compact()?;
+    let index = index.compacted()?;
     if let Some(files) = &report {
-        files.write(&index)?;
+        files.write(&*index)?;
     }
     if args.json {
         let mut about = describe(args, &index, &kept);
@@ -90,21 +64,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Points in every cell.
-fn sizes(index: &Index) -> Vec<f64> {
-    let cells = 0..index.cells();
-    if let Some(body) = index.published() {
-        return cells
-            .map(|c| body.cell(c).bins.members().len() as f64)
-            .collect();
-    }
-    index.tempered().map_or_else(Vec::new, |body| {
-        cells.map(|c| body.cell_len(c) as f64).collect()
-    })
+/// Smallest, middle, mean and largest number of points of a cell, and the share of the points in the largest.
+fn sizes(index: &AnyIndex) -> (Option<Spread>, f64) {
+    let sizes = index.cell_sizes();
+    let spread = Spread::of(sizes.into_iter().map(|size| size as f64));
+    let largest = spread.map_or(0.0, |spread| spread.max);
+    (spread, largest / index.len().max(1) as f64)
 }
 
-fn describe(args: &Args, index: &Index, kept: &Kept) -> Value {
-    let sizes = Range::of(sizes(index));
+fn describe(args: &Args, index: &AnyIndex, kept: &Kept) -> Value {
+    let (sizes, largest) = sizes(index);
     let mut about = json!({
         "index": args.index,
         "bytes": place::bytes(&args.index),
@@ -112,83 +81,20 @@ fn describe(args: &Args, index: &Index, kept: &Kept) -> Value {
         "dim": index.dim(),
         "metric": index.metric(),
         "cells": index.cells(),
-        "largest_share": sizes.as_ref().map(|s| s.max / index.len().max(1) as f64),
+        "largest_share": sizes.map(|_| largest),
         "sizes": sizes,
-        "preset": config::preset_of(index.config()),
+        "preset": index.preset(),
         "config": index.config(),
     });
     kept.describe(&mut about);
-    if let Some(body) = index.published() {
-        describe_published(&mut about, body, args.sample);
-    }
-    if let (Some(body), Value::Object(about)) = (index.tempered(), &mut about) {
-        about.extend(tempered::describe(index, body));
-        about.insert("effective_axes".into(), json!(effective_axes(body)));
-        about.insert("variance_kept".into(), json!(variance_kept(body)));
+    for (key, value) in describe::details(index, args.sample) {
+        about[key] = value;
     }
     about
 }
 
-fn describe_published(about: &mut Value, body: &Published, sample: usize) {
-    let spectra = spectrum::sample(body.model(), sample);
-    let history = body.history();
-    about["coverage"] = json!(body.coverage());
-    about["spectra"] = json!({
-        "sampled": spectra.len(),
-        "anisotropy": Range::of(spectra.iter().map(Spectrum::anisotropy)),
-        "effective_dimension": Range::of(spectra.iter().map(Spectrum::effective_dimension)),
-        "largest_eigenvalue": Range::of(spectra.iter().map(Spectrum::largest)),
-        "smallest_eigenvalue": Range::of(spectra.iter().map(Spectrum::smallest)),
-    });
-    about["bins_occupied"] = json!(occupied(body));
-    about["training"] = json!({
-        "points": history.points,
-        "epochs": history.epochs.len(),
-        "ended": history.ended,
-        "floored_scales": history.floored_scales,
-        "last": history.epochs.last(),
-    });
-}
-
-/// Occupied bins of the cells.
-fn occupied(body: &Published) -> Option<Range> {
-    Range::of((0..body.model().len()).map(|c| body.cell(c).bins.occupied().len() as f64))
-}
-
-/// How many of its axes a cell fills: the participation ratio of the variances along them.
-fn effective_axes(body: &TemperedBody) -> Option<Range> {
-    let model = body.model();
-    Range::of((0..model.len()).map(|cell| spectrum::participation(model.variances(cell))))
-}
-
-/// Share of a cell's variance that lies along its axes.
-fn variance_kept(body: &TemperedBody) -> Option<Range> {
-    let model = body.model();
-    Range::of((0..model.len()).map(|cell| {
-        let variances = model.variances(cell);
-        let kept: f64 = variances.iter().map(|v| f64::from(*v)).sum();
-        // Cells of few points have fewer axes; the others are zero.
-        let others = model.dim() - variances.iter().filter(|v| **v > 0.0).count();
-        let all = kept + f64::from(model.residual_of(cell)) * others as f64;
-        if all > 0.0 { kept / all } else { 1.0 }
-    }))
-}
-
-fn in_words(range: Option<Range>, digits: usize) -> String {
-    range.map_or_else(
-        || "none".to_owned(),
-        |r| {
-            format!(
-                "min {:.digits$}, median {:.digits$}, mean {:.digits$}, max {:.digits$}",
-                r.min, r.median, r.mean, r.max
-            )
-        },
-    )
-}
-
-fn readable(args: &Args, index: &Index, kept: &Kept) -> String {
-    let sizes = sizes(index);
-    let largest = sizes.iter().copied().fold(0.0, f64::max) / index.len().max(1) as f64;
+fn readable(args: &Args, index: &AnyIndex, kept: &Kept) -> String {
+    let (sizes, largest) = sizes(index);
     let mut entries = vec![
         ("index", args.index.display().to_string()),
         (
@@ -198,70 +104,25 @@ fn readable(args: &Args, index: &Index, kept: &Kept) -> String {
         ("metric", index.metric().to_string()),
     ];
     entries.extend(kept.facts());
-    if let Some(body) = index.published() {
-        entries.extend(published_facts(body, args.sample));
-    }
-    if let Some(body) = index.tempered() {
-        entries.extend(tempered::facts(index, body));
-        entries.extend(tempered::exhaustive(index));
-        entries.push(("effective axes", in_words(effective_axes(body), 1)));
-        entries.push(("variance kept", in_words(variance_kept(body), 3)));
+    entries.extend(describe::facts(index, args.sample));
+    if let Ok(index) = index.updatable() {
+        entries.extend(targets::exhaustive(index));
     }
     entries.extend([
-        ("cell sizes", in_words(Range::of(sizes), 0)),
+        ("cell sizes", Spread::in_words(sizes, 0)),
         (
             "largest cell",
             format!("{} of the points", table::percent(largest)),
         ),
-        ("parameters", parameters(index.config())),
+        ("parameters", parameters(&index.config())),
         ("memory", String::new()),
     ]);
     let mut text = table::list(&entries);
     text.push_str(&memory(kept.memory()));
-    if let Some(body) = index.tempered() {
-        text.push_str(&tempered::calibration(body.calibration()));
+    if let Ok(index) = index.updatable() {
+        text.push_str(&targets::calibration(index.calibration()));
     }
     text
-}
-
-fn published_facts(body: &Published, sample: usize) -> Vec<(&'static str, String)> {
-    let spectra = spectrum::sample(body.model(), sample);
-    let coverage = body.coverage();
-    vec![
-        (
-            "cells",
-            format!(
-                "{}, {} covariances",
-                table::count(body.model().len()),
-                structure(body)
-            ),
-        ),
-        (
-            "coverage",
-            format!(
-                "{} of the points within tau, {:.2} cells a point",
-                table::percent(coverage.share),
-                coverage.mean
-            ),
-        ),
-        ("bins occupied", in_words(occupied(body), 0)),
-        (
-            "anisotropy",
-            format!(
-                "{} (largest over smallest eigenvalue, {} cells sampled)",
-                in_words(Range::of(spectra.iter().map(Spectrum::anisotropy)), 1),
-                spectra.len()
-            ),
-        ),
-        (
-            "effective dim",
-            in_words(
-                Range::of(spectra.iter().map(Spectrum::effective_dimension)),
-                1,
-            ),
-        ),
-        ("training", training(body)),
-    ]
 }
 
 /// Memory by part, the largest first and the total last.
@@ -281,57 +142,16 @@ fn memory(memory: &Memory) -> String {
     table.render()
 }
 
-fn structure(body: &Published) -> &'static str {
-    match body.model().factors.covariance() {
-        Covariance::Full => "full",
-        Covariance::Diagonal => "diagonal",
-        Covariance::Isotropic => "isotropic",
-    }
-}
-
-fn training(body: &Published) -> String {
-    let history = body.history();
-    if history.points == 0 {
-        return "none: the cells were given".to_owned();
-    }
-    let loss = history
-        .epochs
-        .last()
-        .map_or_else(String::new, |e| format!(", loss {:.4}", e.loss));
-    format!(
-        "{} epochs on {} points{loss}",
-        history.epochs.len(),
-        table::count(history.points)
-    )
-}
-
 /// What differs from the preset; everything is in the JSON form.
-fn parameters(config: &Config) -> String {
-    let changed: Vec<String> = config::overrides(config)
-        .iter()
-        .map(|(key, value)| match value {
-            Value::String(text) => format!("{key}={text}"),
-            value => format!("{key}={value}"),
-        })
-        .collect();
-    let rest = if changed.is_empty() {
-        String::new()
-    } else {
-        format!(", {}", changed.join(", "))
-    };
-    let preset = config::name(config::preset_of(config));
-    format!("preset {preset}, seed={}{rest}", config.seed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_of_few_numbers() {
-        let r = Range::of([4.0, 1.0, 2.0, 3.0]).unwrap();
-        assert_eq!((r.min, r.median, r.mean, r.max), (1.0, 2.5, 2.5, 4.0));
-        assert_eq!(Range::of([7.0]).unwrap().median, 7.0);
-        assert_eq!(Range::of([]), None);
-    }
+fn parameters(config: &AnyConfig) -> String {
+    let changed = config.overrides().into_iter();
+    let changed = changed.map(|(key, value)| match value {
+        Value::String(text) => format!(", {key}={text}"),
+        value => format!(", {key}={value}"),
+    });
+    let (preset, seed) = (config.preset().name(), config.seed());
+    format!(
+        "preset {preset}, seed={seed}{}",
+        changed.collect::<String>()
+    )
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use garlic_ann::{Answer, Filter, Index, Range, Rows};
+use garlic_ann::{Answer, Filter, NeighborIndex, RangeSearch, Rows};
 use garlic_eval::Params;
 use serde_json::json;
 
@@ -109,19 +109,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let index = place::open(&args.index)?;
     let queries = input::query_vectors(&queries_path)?;
-    input::check_dimension(&index, &queries, &queries_path)?;
+    input::check_dimension(&*index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
     let filter = filter::read(
         args.filter_ids.as_deref(),
         args.exclude_ids.as_deref(),
-        &index,
+        &*index,
     )?;
     let start = Instant::now();
     let rows = input::rows(&values, queries.dim())?;
     let answers = match args.radius {
-        Some(radius) => within(args, &index, rows, radius, filter, threads)?,
-        None => nearest(args, &index, rows, filter, threads)?,
+        Some(radius) => within(args, &*index, rows, radius, filter, threads)?,
+        None => nearest(args, &*index, rows, filter, threads)?,
     };
     let seconds = start.elapsed().as_secs_f64();
 
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let _watch = Watch::start();
         hits.write_distances(path)?;
     }
-    let candidates: u64 = answers.iter().map(|a| a.work.candidates).sum();
+    let candidates: u64 = answers.iter().map(|a| a.stats.candidates).sum();
     let mean = candidates as f64 / answers.len().max(1) as f64;
     let qps = answers.len() as f64 / seconds.max(1e-9);
     let exact = answers.iter().all(|a| a.exact);
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn nearest(
     args: &Args,
-    index: &Index,
+    index: &dyn NeighborIndex,
     queries: Rows<'_>,
     filter: Option<Filter>,
     threads: usize,
@@ -200,13 +200,13 @@ fn nearest(
 
 fn within(
     args: &Args,
-    index: &Index,
+    index: &dyn NeighborIndex,
     queries: Rows<'_>,
     radius: f32,
     filter: Option<Filter>,
     threads: usize,
 ) -> anyhow::Result<Vec<Answer>> {
-    let mut range = Range::new(radius).threads(threads);
+    let mut range = RangeSearch::new(radius).threads(threads);
     if let Some(recall) = args.recall {
         range = range.recall(recall);
     }

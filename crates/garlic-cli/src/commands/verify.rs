@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use garlic_ann::Index;
 use garlic_ann::live::Files;
 use garlic_ann::store::Summary;
+use garlic_any::AnyIndex;
 use serde_json::{Value, json};
 
 use crate::output;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (summary, index, files) = place::verify_directory(&args.index)?;
         (summary, Some((files, index)))
     } else {
-        (Index::verify(&args.index)?, None)
+        (AnyIndex::verify(&args.index)?, None)
     };
     if args.json {
         let mut object = json!({ "index": args.index, "ok": true });

@@ -1,6 +1,6 @@
 //! Every distance computed: the truth, and the cost to beat.
 
-use garlic_ann::{Answer, Metric, Work};
+use garlic_ann::{Answer, Metric, SearchStats};
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
@@ -103,15 +103,12 @@ impl<'a> BruteForce<'a> {
         for (id, row) in base.iter().enumerate() {
             best.push(measure(self.metric, row, scaled), id as u64);
         }
-        Answer {
-            hits: best.take(),
-            work: Work {
-                candidates: base.len() as u64,
-                exact_madds: (base.len() * base.dim()) as u64,
-                ..Work::default()
-            },
-            exact: true,
-        }
+        let stats = SearchStats {
+            candidates: base.len() as u64,
+            exact_madds: (base.len() * base.dim()) as u64,
+            ..SearchStats::default()
+        };
+        Answer::new(best.take(), stats, true)
     }
 }
 

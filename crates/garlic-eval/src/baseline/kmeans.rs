@@ -1,6 +1,6 @@
 //! k-means cells with an exact scan (IVF-Flat): the partition everybody knows.
 
-use garlic_ann::{Answer, Metric, Work};
+use garlic_ann::{Answer, Metric, SearchStats};
 use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres, permutation};
 
 use super::{Best, measure, scaled, to_ordered};
@@ -167,17 +167,14 @@ impl KmeansIndex {
                 );
             }
         }
-        Answer {
-            hits: best.take(),
-            work: Work {
-                cells_scored: cells as u64,
-                routing_madds: (cells * dim) as u64,
-                candidates,
-                exact_madds: candidates * dim as u64,
-                ..Work::default()
-            },
-            exact: probes == cells,
-        }
+        let stats = SearchStats {
+            cells_scored: cells as u64,
+            routing_madds: (cells * dim) as u64,
+            candidates,
+            exact_madds: candidates * dim as u64,
+            ..SearchStats::default()
+        };
+        Answer::new(best.take(), stats, probes == cells)
     }
 }
 

@@ -4,8 +4,9 @@ mod trained;
 
 use std::time::Instant;
 
-use garlic_ann::{Index, Preset, Stage};
+use garlic_ann::{Index, Stage};
 use garlic_linalg::{Matrix, Rows};
+use garlic_paper::GaussianIndex;
 use serde::Serialize;
 
 pub use trained::{CellView, Ellipse, Epoch, TrainedCells};
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::evaluate::{Options, Row, evaluate};
 use crate::sweep::{Grid, mark_fronts, recall_at_budget, sweep};
 use crate::synthetic::{Stratum, Synthetic, SyntheticOptions, synthetic};
-use crate::target::{GARLIC_DEFAULT, GARLIC_PAPER, Params, TARGETS, Target};
+use crate::target::{GARLIC_DEFAULT, GARLIC_PAPER, IndexTarget, Params, TARGETS, Target};
 use crate::truth::Truth;
 
 /// What the demo does.
@@ -209,7 +210,7 @@ pub fn run(
     let index = build(options, base, &tell)?;
     seconds.build = lap();
     let default = step(&tell, DemoStage::Default, || {
-        let builder = Index::builder().preset(Preset::Default).seed(options.seed);
+        let builder = Index::builder().seed(options.seed);
         Ok(builder.threads(options.threads.max(1)).build(base)?)
     })?;
     seconds.build_default = lap();
@@ -227,8 +228,9 @@ pub fn run(
         },
         tell: &tell,
     };
-    let rows = bench.measure(&index, &default, &rivals, base)?;
-    let targets: [&dyn Target; 4] = [&index, &default, &rivals[0], &rivals[1]];
+    let [own, new] = [IndexTarget(&index), IndexTarget(&default)];
+    let rows = bench.measure(&own, &new, &rivals, base)?;
+    let targets: [&dyn Target; 4] = [&own, &new, &rivals[0], &rivals[1]];
     let by_shape = bench.measure_shapes(&targets, &rows)?;
     seconds.measure = lap();
     seconds.total = start.elapsed().as_secs_f64();
@@ -241,7 +243,7 @@ pub fn run(
         by_shape,
         cells: index.cells(),
         default_cells: default.cells(),
-        covered: index.published().map_or(0.0, |p| p.coverage().share),
+        covered: index.coverage().share,
         seconds,
         clusters: data.clusters,
         kernels: garlic_simd::level().name().into(),
@@ -271,9 +273,8 @@ fn cluster(options: &DemoOptions, base: Rows<'_>, cells: usize) -> Result<[Kmean
     Ok([of(cells)?, of(4 * cells)?.named(KMEANS_FINE)])
 }
 
-fn build(options: &DemoOptions, base: Rows<'_>, tell: &Tell<'_>) -> Result<Index> {
-    let mut builder = Index::builder()
-        .preset(Preset::Paper)
+fn build(options: &DemoOptions, base: Rows<'_>, tell: &Tell<'_>) -> Result<GaussianIndex> {
+    let mut builder = GaussianIndex::builder()
         .seed(options.seed)
         .threads(options.threads.max(1))
         .train_fraction(options.train_fraction)
@@ -315,8 +316,8 @@ impl Bench<'_> {
     /// Every setting of every method, the fronts marked.
     fn measure(
         &self,
-        index: &Index,
-        default: &Index,
+        index: &IndexTarget<'_>,
+        default: &IndexTarget<'_>,
         rivals: &[KmeansIndex; 2],
         base: Rows<'_>,
     ) -> Result<Vec<Row>> {

@@ -1,9 +1,8 @@
 //! The cells of the published method as plain numbers, so that a report need not know the index.
 
-use garlic_ann::Index;
-use garlic_ann::index::Published;
-use garlic_ann::model::Factors;
 use garlic_linalg::Rows;
+use garlic_paper::GaussianIndex;
+use garlic_paper::gaussians::Factors;
 use serde::Serialize;
 
 use crate::diagnose::CellSizes;
@@ -72,18 +71,14 @@ pub struct Ellipse {
 }
 
 impl TrainedCells {
-    /// The cells of `index`; `shapes` has the number of the shape of every row of `base`. Empty when the index was not
-    /// built by the published method.
-    pub(super) fn of(index: &Index, base: Rows<'_>, shapes: &[usize]) -> Self {
-        let Some(body) = index.published() else {
-            return Self::default();
-        };
-        let history = body.history();
+    /// The cells of `index`; `shapes` has the number of the shape of every row of `base`.
+    pub(super) fn of(index: &GaussianIndex, base: Rows<'_>, shapes: &[usize]) -> Self {
+        let history = index.history();
         Self {
-            initial_cells: index.config().initial_cells,
+            initial_cells: index.config().init.initial_cells,
             training_points: history.points,
-            tau: index.config().tau,
-            cells_of_a_point: body.coverage().mean,
+            tau: index.config().loss.tau,
+            cells_of_a_point: index.coverage().mean,
             epochs: history
                 .epochs
                 .iter()
@@ -100,18 +95,18 @@ impl TrainedCells {
                 .collect(),
             sizes: CellSizes::of(index),
             view: CellView {
-                rotated: index.config().rotates(),
+                rotated: index.transform().rotation.is_some(),
                 points: places(index, base, shapes),
-                ellipses: ellipses(body),
+                ellipses: ellipses(index),
             },
         }
     }
 }
 
-fn ellipses(body: &Published) -> Vec<Ellipse> {
-    let model = body.model();
+fn ellipses(index: &GaussianIndex) -> Vec<Ellipse> {
+    let model = index.model();
     let mut order: Vec<usize> = (0..model.len()).collect();
-    order.sort_by_key(|&cell| std::cmp::Reverse(body.cell(cell).bins.members().len()));
+    order.sort_by_key(|&cell| std::cmp::Reverse(index.cell(cell).bins.members().len()));
     order
         .into_iter()
         .map(|cell| {
@@ -130,13 +125,13 @@ fn ellipses(body: &Published) -> Vec<Ellipse> {
 }
 
 /// Rows spread evenly over all, in the space of the model.
-fn places(index: &Index, base: Rows<'_>, shapes: &[usize]) -> Vec<(f64, f64, usize)> {
+fn places(index: &GaussianIndex, base: Rows<'_>, shapes: &[usize]) -> Vec<(f64, f64, usize)> {
     let mut out = vec![0.0; index.dim()];
     let every = base.len().div_ceil(DRAWN).max(1);
     (0..base.len())
         .step_by(every)
         .map(|row| {
-            index.space().apply(base.row(row), &mut out);
+            index.transform().apply(base.row(row), &mut out);
             (f64::from(out[0]), f64::from(out[1]), shapes[row])
         })
         .collect()

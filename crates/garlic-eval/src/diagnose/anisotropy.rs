@@ -1,9 +1,9 @@
 //! How far the cells are from balls, and from boxes along the coordinates.
 
+use garlic_core::CellShapes;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::shapes::Shapes;
 use super::stats::{Histogram, Summary};
 
 /// Fewest and most bars of a histogram; few cells are seen better in few bars.
@@ -79,10 +79,10 @@ struct CellShape {
     band: Vec<f64>,
 }
 
-/// Looks at the shapes of the cells; `axes` is the number of axes that the method itself uses of a cell.
-pub(super) fn anisotropy(shapes: &Shapes<'_>, axes: usize, coordinates: String) -> Anisotropy {
+/// Looks at the shapes of the cells.
+pub(super) fn anisotropy(shapes: &dyn CellShapes, coordinates: String) -> Anisotropy {
     let dim = shapes.dim();
-    let axes = axes.clamp(1, dim.max(1));
+    let axes = shapes.rank().clamp(1, dim.max(1));
     let chosen = chosen(shapes);
     let (steps, widths) = (steps(dim, axes), widths(dim));
     let found: Vec<CellShape> = chosen
@@ -128,14 +128,8 @@ fn curve(
 }
 
 /// Cells spread evenly over all, as many as can be afforded.
-fn chosen(shapes: &Shapes<'_>) -> Vec<usize> {
-    let dim = shapes.dim() as f64;
-    let one = match shapes {
-        // A decomposition takes about ten times a product of matrices.
-        Shapes::Published(_) => 10.0 * dim.powi(3),
-        Shapes::Tempered { model, .. } => dim * dim * (model.rank() as f64 + 2.0),
-    };
-    let count = ((MOST_WORK / one) as usize)
+fn chosen(shapes: &dyn CellShapes) -> Vec<usize> {
+    let count = ((MOST_WORK / shapes.spectrum_madds()) as usize)
         .max(LEAST_CELLS)
         .min(shapes.len());
     (0..count).map(|i| i * shapes.len() / count).collect()
@@ -167,10 +161,10 @@ fn widths(dim: usize) -> Vec<usize> {
     widths
 }
 
-fn of_cell(shapes: &Shapes<'_>, cell: usize, steps: &[usize], widths: &[usize]) -> CellShape {
+fn of_cell(shapes: &dyn CellShapes, cell: usize, steps: &[usize], widths: &[usize]) -> CellShape {
     let dim = shapes.dim();
     let sigma = shapes.covariance(cell);
-    let values = shapes.eigenvalues(cell, &sigma);
+    let values = shapes.eigenvalues(cell);
     let (sum, squares) = values
         .iter()
         .fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
@@ -207,17 +201,16 @@ fn diagonals(sigma: &[f64], dim: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::config::Covariance;
 
-    use super::super::shapes::tests::{gaussians, tempered_index};
+    use super::super::dense::Dense;
+    use super::super::tests::index;
     use super::*;
 
     #[test]
     fn a_diagonal_covariance_has_known_shape() {
         // Variances 9, 4, 1 and 2.
-        let factor = vec![3.0, 2.0, 1.0, 2_f32.sqrt()];
-        let model = gaussians(Covariance::Diagonal, 4, vec![0.0; 4], factor);
-        let found = anisotropy(&Shapes::Published(&model), 2, String::new());
+        let shapes = Dense::diagonal(&[9.0, 4.0, 1.0, 2.0], 2);
+        let found = anisotropy(&shapes, String::new());
         let close = |q: &Quantity, v: f64| assert!((q.values[0] - v).abs() < 1e-6, "{q:?} {v}");
         close(&found.ratio, 9.0);
         close(&found.diagonality, 1.0);
@@ -230,8 +223,12 @@ mod tests {
     #[test]
     fn a_full_covariance_has_energy_off_its_diagonal() {
         // Sigma = [[4, 2], [2, 2]]: squares 16 + 4 on the diagonal, 8 beside it.
-        let model = gaussians(Covariance::Full, 2, vec![0.0; 2], vec![2.0, 1.0, 1.0]);
-        let found = anisotropy(&Shapes::Published(&model), 1, String::new());
+        let shapes = Dense {
+            mean: vec![0.0; 2],
+            covariance: vec![4.0, 0.0, 2.0, 2.0],
+            rank: 1,
+        };
+        let found = anisotropy(&shapes, String::new());
         let root = 5_f64.sqrt();
         assert!((found.diagonality.values[0] - 20.0 / 28.0).abs() < 1e-6);
         assert!((found.ratio.values[0] - (3.0 + root) / (3.0 - root)).abs() < 1e-4);
@@ -247,18 +244,17 @@ mod tests {
 
     #[test]
     fn balls_are_isotropic() {
-        let model = gaussians(Covariance::Isotropic, 6, vec![0.0; 12], vec![0.5, 2.0]);
-        let found = anisotropy(&Shapes::Published(&model), 3, String::new());
-        assert_eq!((found.cells, found.ratio.summary.max), (2, 1.0));
+        let found = anisotropy(&Dense::diagonal(&[0.25; 6], 3), String::new());
+        assert_eq!((found.cells, found.ratio.summary.max), (1, 1.0));
         assert!((found.effective_dimension.summary.mean - 6.0).abs() < 1e-9);
         assert!((found.explained_variance.summary.mean - 0.5).abs() < 1e-9);
     }
 
     #[test]
-    fn curves_of_tempered_cells_grow_to_one() {
-        let index = tempered_index();
-        let shapes = Shapes::of(&index, 1.0).unwrap();
-        let found = anisotropy(&shapes, 3, String::new());
+    fn curves_of_an_index_grow_to_one() {
+        let index = index();
+        let shapes = garlic_core::NeighborIndex::shapes(&index);
+        let found = anisotropy(&*shapes, String::new());
         assert_eq!(found.cells, shapes.len());
         for curve in [&found.explained, &found.band_energy] {
             assert!(

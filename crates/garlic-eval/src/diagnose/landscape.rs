@@ -3,12 +3,12 @@
 //! On a plane the squared Mahalanobis distance to a cell is a polynomial of degree two in the two coordinates. Six numbers
 //! a cell therefore give the exact value at every place, however fine the grid.
 
+use garlic_core::CellShapes;
 use garlic_linalg::{Rows, top_components};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::cover::Cover;
-use super::shapes::Shapes;
 use crate::metrics::quantile;
 
 /// Points drawn over the map.
@@ -96,7 +96,7 @@ pub(super) fn total_variance(points: Rows<'_>, mean: &[f64]) -> f64 {
 struct Bowl([f64; 6]);
 
 impl Bowl {
-    fn of(plane: &Plane, shapes: &Shapes<'_>, cell: usize) -> Self {
+    fn of(plane: &Plane, shapes: &dyn CellShapes, cell: usize) -> Self {
         let offset: Vec<f64> = plane
             .mean
             .iter()
@@ -126,7 +126,7 @@ impl Bowl {
 pub(super) fn landscape(
     points: Rows<'_>,
     cover: &Cover,
-    shapes: &Shapes<'_>,
+    shapes: &dyn CellShapes,
     radius: f64,
     side: usize,
     seed: u64,
@@ -228,20 +228,22 @@ fn thousandths(value: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::config::Covariance;
+    use garlic_core::NeighborIndex as _;
 
     use super::super::cover::cover;
-    use super::super::shapes::tests::{gaussians, tempered_index};
+    use super::super::dense::Dense;
+    use super::super::tests::index;
     use super::*;
 
     #[test]
     fn the_grid_has_the_distances_of_its_places() {
-        let index = tempered_index();
-        let shapes = Shapes::of(&index, 1.0).unwrap();
+        let index = index();
+        let shapes = index.shapes();
+        let shapes = &*shapes;
         let sample = super::super::sample::Sample::of(&index, 300, 3).unwrap();
         let points = sample.placed.as_rows();
-        let of_points = cover(points, &shapes, 3.0, 3.0).unwrap();
-        let map = landscape(points, &of_points, &shapes, 3.0, 12, 1);
+        let of_points = cover(points, shapes, 3.0, 3.0).unwrap();
+        let map = landscape(points, &of_points, shapes, 3.0, 12, 1);
         let plane = Plane::of(points, 1);
         let mut lifted = Vec::new();
         for tile in 0..144 {
@@ -250,7 +252,7 @@ mod tests {
                 .map(|j| plane.mean[j] + x * plane.axes[0][j] + y * plane.axes[1][j]);
             lifted.extend(coordinates.map(|v| v as f32));
         }
-        let expected = cover(Rows::new(&lifted, points.dim()).unwrap(), &shapes, 3.0, 3.0).unwrap();
+        let expected = cover(Rows::new(&lifted, points.dim()).unwrap(), shapes, 3.0, 3.0).unwrap();
         for tile in 0..144 {
             let (found, right) = (map.nearest[tile], expected.nearest[tile]);
             assert!(
@@ -267,8 +269,10 @@ mod tests {
 
     #[test]
     fn points_on_a_line_or_in_one_place_have_a_map() {
-        let model = gaussians(Covariance::Isotropic, 2, vec![1.0, 1.0], vec![1.0]);
-        let shapes = Shapes::Published(&model);
+        let shapes = Dense {
+            mean: vec![1.0, 1.0],
+            ..Dense::diagonal(&[1.0, 1.0], 1)
+        };
         for data in [vec![2.0, 1.0, 3.0, 1.0], vec![1.0; 6]] {
             let rows = Rows::new(&data, 2).unwrap();
             let of_points = cover(rows, &shapes, 3.0, 3.0).unwrap();

@@ -4,7 +4,7 @@
 //! Gaussians that their axes and variances describe.
 //!
 //! ```
-//! use garlic_ann::Index;
+//! use garlic_core::{CellShapes, NeighborIndex, Transform};
 //! use garlic_eval::diagnose::{Options, diagnose};
 //! use garlic_linalg::Rows;
 //!
@@ -20,16 +20,17 @@
 mod anisotropy;
 mod cover;
 mod curvature;
+#[cfg(test)]
+mod dense;
 mod landscape;
 mod neighbours;
 mod sample;
-mod shapes;
 mod sizes;
 mod stats;
 #[cfg(test)]
 mod tests;
 
-use garlic_ann::Index;
+use garlic_core::{CellShapes, NeighborIndex, Transform};
 use serde::Serialize;
 
 pub use anisotropy::{Anisotropy, Quantity, Step};
@@ -40,7 +41,6 @@ pub use stats::{Group, Histogram, Summary};
 
 use crate::error::{Error, Result};
 use sample::Sample;
-use shapes::Shapes;
 
 /// Neighbour whose distance tells the density.
 const DENSITY_NEIGHBOUR: usize = 10;
@@ -98,7 +98,7 @@ pub struct Diagnosis {
 /// The index and the sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Subject {
-    /// `paper` for trained Gaussians, `default` for tempered cells.
+    /// `paper` for trained Gaussians, `default` for anisotropic cells.
     pub preset: &'static str,
     /// Points of the index.
     pub points: usize,
@@ -133,23 +133,27 @@ pub struct Radius {
     pub reason: String,
 }
 
+/// Deviations above the average that cells without a radius are given.
+const USUAL_TAU: f64 = 3.0;
+
 impl Radius {
-    /// Tau itself for trained Gaussians, which grow until tau means something. Tempered cells have the covariance of their
+    /// Tau itself for trained Gaussians, which grow until tau means something. Anisotropic cells have the covariance of their
     /// points: in `dim` dimensions the squared distance of a Gaussian's own points is `dim` on average, with deviation
     /// sqrt(2 dim), so tau counts deviations above that.
-    fn of(tau: f64, shapes: &Shapes<'_>) -> Self {
+    fn of(shapes: &dyn CellShapes) -> Self {
         let dim = shapes.dim() as f64;
-        let (value, reason) = match shapes {
-            Shapes::Published(_) => (
+        let tau = shapes.tau().unwrap_or(USUAL_TAU);
+        let (value, reason) = match shapes.tau() {
+            Some(tau) => (
                 tau,
                 format!("the tau of the configuration, {tau}, which the cells were trained with"),
             ),
-            Shapes::Tempered { .. } => (
+            None => (
                 (dim + tau * (2.0 * dim).sqrt()).sqrt(),
                 format!(
                     "cells of this preset have no tau: they are fitted to their points, and the squared distance of a \
                      Gaussian's own points in {dim} dimensions is {dim} on average with a deviation of {:.1}; the \
-                     radius lies {tau} deviations above that average, {tau} being the tau of the configuration",
+                     radius lies {tau} deviations above that average",
                     (2.0 * dim).sqrt()
                 ),
             ),
@@ -199,19 +203,20 @@ pub struct Density {
 ///
 /// Points added since the index was laid out are among its points, but cells are those of the layout: call
 /// `Index::compact` before, if it has changed.
-pub fn diagnose(index: &Index, options: &Options) -> Result<Diagnosis> {
+pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosis> {
     check(options)?;
     let sample = Sample::of(index, options.points, options.seed)?;
     let placed = sample.placed.as_rows();
-    let shapes = Shapes::of(index, mean_variance(&sample)).ok_or_else(|| nothing("cells"))?;
-    if shapes.len() == 0 {
+    let shapes = index.shapes();
+    let shapes = &*shapes;
+    if shapes.is_empty() {
         return Err(nothing("cells"));
     }
-    let radius = Radius::of(index.config().tau, &shapes);
-    let covered = cover::affordable(&shapes, sample.len());
+    let radius = Radius::of(shapes);
+    let covered = cover::affordable(shapes, sample.len());
     let cover = cover::cover(
         placed.slice(0..covered),
-        &shapes,
+        shapes,
         radius.value,
         radius.config_tau,
     )?;
@@ -222,11 +227,7 @@ pub fn diagnose(index: &Index, options: &Options) -> Result<Diagnosis> {
     let (tiles, seed) = (options.tiles, options.seed);
     Ok(Diagnosis {
         subject: Subject {
-            preset: if index.published().is_some() {
-                "paper"
-            } else {
-                "default"
-            },
+            preset: index.preset(),
             points: index.len(),
             dim: index.dim(),
             model_dim: shapes.dim(),
@@ -237,11 +238,11 @@ pub fn diagnose(index: &Index, options: &Options) -> Result<Diagnosis> {
             centres,
             seed,
         },
-        landscape: landscape::landscape(placed, &cover, &shapes, radius.value, tiles, seed),
+        landscape: landscape::landscape(placed, &cover, shapes, radius.value, tiles, seed),
         coverage: coverage(&cover),
         density: density(&near, &cover),
         curvature: curvature::curvature(vectors, &near, &cover.count, options.flat_directions),
-        anisotropy: anisotropy::anisotropy(&shapes, axes(index), coordinates(index)),
+        anisotropy: anisotropy::anisotropy(shapes, coordinates(index.transform())),
         cell_sizes: CellSizes::of(index),
         radius,
     })
@@ -271,34 +272,14 @@ fn nothing(name: &'static str) -> Error {
     }
 }
 
-/// Variance of a dimension of the model's space, on average.
-fn mean_variance(sample: &Sample) -> f64 {
-    let points = sample.placed.as_rows();
-    let mut mean = vec![0.0; points.dim()];
-    for row in points.iter() {
-        mean.iter_mut()
-            .zip(row)
-            .for_each(|(m, x)| *m += f64::from(*x));
-    }
-    mean.iter_mut()
-        .for_each(|m| *m /= points.len().max(1) as f64);
-    landscape::total_variance(points, &mean) / points.dim().max(1) as f64
-}
-
-/// Axes that the method uses of a cell.
-fn axes(index: &Index) -> usize {
-    let tempered = index.tempered().map(|body| body.model().rank());
-    tempered.unwrap_or(index.config().rank)
-}
-
-fn coordinates(index: &Index) -> String {
-    match index.published() {
-        Some(_) if !index.config().rotates() => "the coordinates of the vectors".into(),
-        Some(_) => "the principal components of all points, the largest first".into(),
-        None => format!(
-            "the first {} principal components of all points, the largest first",
-            index.space().out_dim()
-        ),
+/// What the coordinates of the space of the cells are.
+fn coordinates(transform: &Transform) -> String {
+    match transform.out_dim() {
+        _ if transform.rotation.is_none() => "the coordinates of the vectors".into(),
+        dim if dim == transform.dim() => {
+            "the principal components of all points, the largest first".into()
+        }
+        dim => format!("the first {dim} principal components of all points, the largest first"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The points that a diagnosis looks at, as the index keeps them and as its model sees them.
 
-use garlic_ann::{Index, Metric};
+use garlic_core::NeighborIndex;
 use garlic_linalg::{Matrix, permutation};
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// At most `limit` points of the index; the same ones for the same points and seed.
-    pub(super) fn of(index: &Index, limit: usize, seed: u64) -> Result<Self> {
+    pub(super) fn of(index: &dyn NeighborIndex, limit: usize, seed: u64) -> Result<Self> {
         let mut ids = index.ids();
         if ids.is_empty() || limit == 0 {
             return Err(Error::Parameter {
@@ -30,14 +30,13 @@ impl Sample {
         }
         // Identifiers come in the order of the layout, which an update may change.
         ids.sort_unstable();
-        let longest = longest(index, &ids);
         let mut chosen = permutation(ids.len(), seed, STREAM);
         chosen.truncate(limit);
         let rows: Vec<(Vec<f32>, Vec<f32>)> = chosen
             .par_iter()
             .filter_map(|at| {
                 let vector = index.get(ids[*at as usize])?;
-                let placed = place(index, &vector, longest);
+                let placed = place(index, &vector);
                 Some((vector, placed))
             })
             .collect();
@@ -48,7 +47,7 @@ impl Sample {
         }
         Ok(Self {
             vectors: Matrix::from_vec(vectors, index.dim())?,
-            placed: Matrix::from_vec(placed, index.space().out_dim())?,
+            placed: Matrix::from_vec(placed, index.transform().out_dim())?,
         })
     }
 
@@ -58,37 +57,17 @@ impl Sample {
     }
 }
 
-/// The largest length that inner products are embedded with; other metrics need none.
-///
-/// The index does not tell: it is the length of the longest vector unless that one has been removed.
-fn longest(index: &Index, ids: &[u64]) -> f64 {
-    if index.metric() != Metric::InnerProduct {
-        return 0.0;
-    }
-    let lengths = ids.par_iter().filter_map(|id| index.get(*id));
-    let squared = lengths.map(|vector| squares(&vector));
-    squared.reduce(|| 0.0, f64::max).sqrt()
-}
-
-fn squares(vector: &[f32]) -> f64 {
-    vector.iter().map(|v| f64::from(*v).powi(2)).sum()
-}
-
-/// A stored vector in the space of the model.
-fn place(index: &Index, vector: &[f32], longest: f64) -> Vec<f32> {
-    let space = index.space();
-    let mut inner = vector.to_vec();
-    if index.metric() == Metric::InnerProduct {
-        let rest = longest.powi(2) - squares(vector);
-        inner.push(rest.max(0.0).sqrt() as f32);
-    }
-    let mut out = vec![0.0; space.out_dim()];
-    space.apply(&inner, &mut out);
+/// A stored vector in the space of the cells.
+fn place(index: &dyn NeighborIndex, vector: &[f32]) -> Vec<f32> {
+    let transform = index.transform();
+    let mut out = vec![0.0; transform.out_dim()];
+    transform.apply(&index.embedding().stored(vector), &mut out);
     out
 }
 
 #[cfg(test)]
 mod tests {
+    use garlic_ann::{Index, Metric};
     use garlic_linalg::{Rows, random_stream, uniform_unit};
 
     use super::*;
@@ -113,7 +92,7 @@ mod tests {
                 .unwrap();
             let sample = Sample::of(&index, 50, 7).unwrap();
             assert_eq!((sample.len(), sample.vectors.cols()), (50, 5));
-            assert_eq!(sample.placed.cols(), index.space().out_dim());
+            assert_eq!(sample.placed.cols(), index.transform().out_dim());
             let again = Sample::of(&index, 50, 7).unwrap();
             assert_eq!(sample.vectors, again.vectors);
             // All points together are centred where the space is.

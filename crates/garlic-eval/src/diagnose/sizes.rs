@@ -1,6 +1,6 @@
 //! Points in the cells.
 
-use garlic_ann::Index;
+use garlic_core::NeighborIndex;
 use serde::Serialize;
 
 use super::stats::{Histogram, Summary};
@@ -20,15 +20,8 @@ pub struct CellSizes {
 
 impl CellSizes {
     /// Sizes of the cells of an index, as it was laid out.
-    pub(crate) fn of(index: &Index) -> Self {
-        let sizes: Vec<usize> = if let Some(body) = index.published() {
-            let cells = 0..body.model().len();
-            cells.map(|c| body.cell(c).bins.members().len()).collect()
-        } else if let Some(body) = index.tempered() {
-            (0..body.model().len()).map(|c| body.cell_len(c)).collect()
-        } else {
-            Vec::new()
-        };
+    pub(crate) fn of(index: &dyn NeighborIndex) -> Self {
+        let sizes = index.cell_sizes();
         let summary = Summary::of(sizes.iter().map(|s| *s as f64));
         Self {
             largest_share: summary.max / index.len().max(1) as f64,

@@ -1,7 +1,8 @@
 //! The whole diagnosis, of small indexes of either preset.
 
-use garlic_ann::{Index, Preset};
+use garlic_ann::Index;
 use garlic_linalg::{Rows, random_stream, uniform_unit};
+use garlic_paper::GaussianIndex;
 
 use super::*;
 
@@ -19,15 +20,18 @@ fn data() -> Vec<f32> {
         .collect()
 }
 
-fn index(preset: Preset) -> Index {
-    let data = data();
-    let mut builder = Index::builder().preset(preset).seed(1).threads(1);
-    if preset == Preset::Paper {
-        for (key, value) in [("initial_cells", "8"), ("epochs", "6"), ("batch", "500")] {
-            builder = builder.set(key, value).unwrap();
-        }
+/// A small index of three stretched clouds.
+pub(super) fn index() -> Index {
+    let builder = Index::builder().seed(1).threads(1);
+    builder.build(Rows::new(&data(), DIM).unwrap()).unwrap()
+}
+
+fn published() -> GaussianIndex {
+    let mut builder = GaussianIndex::builder().seed(1).threads(1);
+    for (key, value) in [("initial_cells", "8"), ("epochs", "6"), ("batch", "500")] {
+        builder = builder.set(key, value).unwrap();
     }
-    builder.build(Rows::new(&data, DIM).unwrap()).unwrap()
+    builder.build(Rows::new(&data(), DIM).unwrap()).unwrap()
 }
 
 fn options() -> Options {
@@ -41,8 +45,10 @@ fn options() -> Options {
 
 #[test]
 fn either_preset_has_every_section() {
-    for (preset, name) in [(Preset::Paper, "paper"), (Preset::Default, "default")] {
-        let found = diagnose(&index(preset), &options()).unwrap();
+    let (paper, default) = (published(), index());
+    let both: [(&dyn NeighborIndex, &str); 2] = [(&paper, "paper"), (&default, "default")];
+    for (index, name) in both {
+        let found = diagnose(index, &options()).unwrap();
         assert_eq!((found.subject.preset, found.subject.sampled), (name, 900));
         assert_eq!(found.coverage.counts.counts.iter().sum::<usize>(), 900);
         assert_eq!(
@@ -63,10 +69,10 @@ fn either_preset_has_every_section() {
 
 #[test]
 fn the_radius_is_tau_or_says_what_it_is() {
-    let found = diagnose(&index(Preset::Paper), &options()).unwrap();
+    let found = diagnose(&published(), &options()).unwrap();
     assert_eq!((found.radius.value, found.radius.over_tau), (3.0, 1.0));
     assert_eq!(found.coverage.share, found.coverage.share_within_tau);
-    let found = diagnose(&index(Preset::Default), &options()).unwrap();
+    let found = diagnose(&index(), &options()).unwrap();
     let dim = found.subject.model_dim as f64;
     let expected = (dim + 3.0 * (2.0 * dim).sqrt()).sqrt();
     assert!(
@@ -79,13 +85,13 @@ fn the_radius_is_tau_or_says_what_it_is() {
 
 #[test]
 fn coverage_of_all_points_is_that_of_the_index() {
-    let index = index(Preset::Paper);
+    let index = published();
     let all = Options {
         points: 1500,
         ..options()
     };
     let found = diagnose(&index, &all).unwrap();
-    let known = index.published().unwrap().coverage();
+    let known = index.coverage();
     assert!(
         (found.coverage.share - known.share).abs() < 2e-3,
         "{} {}",
@@ -98,7 +104,7 @@ fn coverage_of_all_points_is_that_of_the_index() {
 
 #[test]
 fn numbers_do_not_depend_on_threads_but_on_the_seed() {
-    let index = index(Preset::Default);
+    let index = index();
     let on = |threads: usize, options: Options| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -138,7 +144,7 @@ fn very_small_indexes_are_no_problem() {
 
 #[test]
 fn nothing_is_not_accepted() {
-    let index = index(Preset::Default);
+    let index = index();
     let none = Options {
         tiles: 0,
         ..options()

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use garlic_ann::{Answer, Index, Metric, Search, Work};
+use garlic_ann::{Answer, Index, Metric, Search, SearchStats};
 use garlic_linalg::Rows;
 
 use super::reference::{Estimate, Reference};
@@ -135,14 +135,14 @@ pub fn measure(
 
 /// Mean work of an answer in distances of dimension `dim`.
 pub(super) fn mean_work(answers: &[Answer], dim: usize) -> f64 {
-    let mut work = Work::default();
-    answers.iter().for_each(|answer| work += answer.work);
+    let mut work = SearchStats::default();
+    answers.iter().for_each(|answer| work += answer.stats);
     work.distance_equivalents(dim) / answers.len().max(1) as f64
 }
 
 /// Whether most queries looked at every one of `points` points.
 fn read_everything(answers: &[Answer], points: usize) -> bool {
-    let looked_at = |answer: &Answer| answer.work.codes.max(answer.work.candidates);
+    let looked_at = |answer: &Answer| answer.stats.codes.max(answer.stats.candidates);
     let complete = |answer: &&Answer| looked_at(answer) >= points as u64;
     2 * answers.iter().filter(complete).count() > answers.len()
 }

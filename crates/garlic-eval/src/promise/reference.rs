@@ -179,10 +179,7 @@ mod tests {
             id: *id,
             distance: 0.0,
         });
-        Answer {
-            hits: hits.collect(),
-            ..Answer::default()
-        }
+        Answer::new(hits.collect(), Default::default(), false)
     }
 
     /// Recall at `k` of one answer to the query (1, 0).

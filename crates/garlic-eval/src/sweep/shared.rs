@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::thread;
 
-use garlic_ann::Work;
+use garlic_ann::SearchStats;
 use garlic_linalg::Rows;
 
 use crate::error::Result;
@@ -22,7 +22,7 @@ pub(super) struct Figures {
     /// How many there were to find.
     sought: [u64; 3],
     samples: Vec<Sample>,
-    work: Work,
+    work: SearchStats,
 }
 
 impl Figures {
@@ -88,7 +88,7 @@ pub(super) fn figures(
                     found,
                     sought,
                     samples: vec![Sample::new(&answer.hits, truth)],
-                    work: answer.work,
+                    work: answer.stats,
                 });
             }
         }

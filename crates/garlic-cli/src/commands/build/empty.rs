@@ -4,11 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use garlic_ann::index::Seconds;
-use garlic_ann::{BuildReport, Config, Index, Metric, Preset};
+use garlic_ann::{BuildReport, Config, Index, Metric, Seconds};
+use garlic_any::{AnyBuilder, AnyConfig, AnyIndex};
 
 use super::{Args, configuration, tell, write};
-use crate::commands::config;
 use crate::exit::Fault;
 use crate::input;
 use crate::interrupt::Watch;
@@ -38,7 +37,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let index = match &sample {
         Some(sample) => trained(args, config, sample, threads, &watch)?,
-        None => Index::empty(args.dim.unwrap_or(0), config)?,
+        None => Index::empty(args.dim.unwrap_or(0), config)?.into(),
     };
     watch.check()?;
     let seconds = Seconds {
@@ -47,24 +46,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     };
     write(args, &index)?;
     drop(watch);
-    tell(args, threads, &index, &BuildReport { seconds })
+    tell(args, threads, &index, &BuildReport::from(seconds))
 }
 
 /// The configuration of an index that changes: others have to be built.
 fn configuration_of_empty(args: &Args, made_for: Option<Metric>) -> anyhow::Result<Config> {
     let config = configuration(args, made_for)?;
-    if config::preset_of(&config) == Preset::Paper {
+    let Ok(config) = config.updatable() else {
         return Err(Fault::usage(
             "an index of preset paper does not change, so it cannot begin empty; build it from its points",
         ));
-    }
-    if config.spill > 0.0 {
+    };
+    if config.partition.spill > 0.0 {
         return Err(Fault::usage(
             "an index with points in two cells (`spill`) does not change, so it cannot begin empty; build it from its \
              points",
         ));
     }
-    Ok(config)
+    Ok(config.clone())
 }
 
 fn trained(
@@ -73,7 +72,7 @@ fn trained(
     sample: &Path,
     threads: usize,
     watch: &Watch,
-) -> anyhow::Result<Index> {
+) -> anyhow::Result<AnyIndex> {
     let reporter = Reporter::new(args.quiet || args.json);
     reporter.note(&format!("reading {}", sample.display()));
     let data = input::base_vectors(sample)?;
@@ -86,11 +85,10 @@ fn trained(
     }
     let values = data.to_f32();
     let rows = input::rows(&values, data.dim())?;
-    let index = Index::builder()
-        .config(config)
+    let index = AnyBuilder::new(AnyConfig::Cells(config))
         .threads(threads)
         .progress(|p| reporter.update(p))
-        .cancel(watch.flag())
+        .cancel(watch.cancel())
         .train(rows);
     reporter.finish();
     // Ctrl-C at the very end counts as well.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use garlic_ann::Index;
+use garlic_ann::NeighborIndex;
 use garlic_eval::diagnose::{Options, diagnose};
 
 use crate::exit::Fault;
@@ -38,7 +38,7 @@ impl Files {
     }
 
     /// Looks at the index and writes both files.
-    pub(super) fn write(&self, index: &Index) -> anyhow::Result<()> {
+    pub(super) fn write(&self, index: &dyn NeighborIndex) -> anyhow::Result<()> {
         let diagnosis = diagnose(index, &Options::default())?;
         let numbers = serde_json::to_string(&diagnosis)?;
         output::write_file(&self.json, |out| writeln!(out, "{numbers}"))?;

@@ -1,92 +1,15 @@
-//! What `build` and `inspect` tell about an index of tempered cells.
+//! What `build` and `inspect` tell about recall targets.
 
-use garlic_ann::Index;
-use garlic_ann::index::{Calibration, Exhaustive, TemperedBody};
-use serde_json::{Map, Value, json};
+use garlic_ann::{Calibration, Exhaustive, Index};
 
 use crate::table::{self, Table};
 
 /// Neighbours that the table of the calibration is about, where it knows them.
 const USUAL_K: usize = 10;
 
-/// The cells in figures, for JSON.
-pub(crate) fn describe(index: &Index, body: &TemperedBody) -> Map<String, Value> {
-    let (bytes, share) = beyond_vectors(index);
-    let exhaustive: Vec<Value> = index
-        .exhaustive_targets()
-        .iter()
-        .map(|told| {
-            let mut about = json!(told);
-            about["why"] = json!(told.cause.to_string());
-            about
-        })
-        .collect();
-    let object = json!({
-        "space_dim": body.model().dim(),
-        "axes": body.model().rank(),
-        "bins": body.bins(),
-        "points_per_bin": index.len() as f64 / body.bins().max(1) as f64,
-        "code_bits": body.code_bits(),
-        "stored_as": index.stored_as(),
-        "beyond_vectors": { "bytes": bytes, "share": share },
-        "recall": index.config().recall,
-        "calibration": body.calibration(),
-        "reads_everything": reads_everything(index),
-        "exhaustive": exhaustive,
-    });
-    match object {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
-}
-
-/// The cells in words.
-pub(crate) fn facts(index: &Index, body: &TemperedBody) -> Vec<(&'static str, String)> {
-    let (bytes, share) = beyond_vectors(index);
-    let model = body.model();
-    vec![
-        (
-            "cells",
-            format!(
-                "{} in {} of {} dimensions, {} axes each",
-                table::count(index.cells()),
-                model.dim(),
-                index.dim(),
-                model.rank()
-            ),
-        ),
-        (
-            "bins",
-            format!(
-                "{}, {:.1} a cell, {:.1} points each",
-                table::count(body.bins()),
-                body.bins() as f64 / index.cells().max(1) as f64,
-                index.len() as f64 / body.bins().max(1) as f64
-            ),
-        ),
-        ("codes", format!("{} bits a coordinate", body.code_bits())),
-        ("vectors", format!("stored as {}", index.stored_as())),
-        (
-            "beyond vectors",
-            match index.is_empty() {
-                true => table::bytes(bytes),
-                false => format!(
-                    "{}, {} of the vectors' size as f32",
-                    table::bytes(bytes),
-                    table::percent(share)
-                ),
-            },
-        ),
-        (
-            "recall",
-            format!("{} unless a search names another", index.config().recall),
-        ),
-    ]
-}
-
 /// Whether a search that says nothing else reads everything.
 pub(crate) fn reads_everything(index: &Index) -> bool {
-    index.reads_everything(USUAL_K, index.config().recall)
+    index.reads_everything(USUAL_K, index.config().tuning.recall)
 }
 
 /// Why it does.
@@ -115,14 +38,6 @@ pub(crate) fn exhaustive(index: &Index) -> Vec<(&'static str, String)> {
         (std::mem::take(&mut name), text)
     };
     targets.iter().map(&mut line).collect()
-}
-
-/// Bytes of everything but the vectors, and their share of the vectors' size as 32-bit floats.
-fn beyond_vectors(index: &Index) -> (u64, f64) {
-    let memory = index.memory();
-    let bytes = memory.total - memory.vectors;
-    let floats = 4 * index.len() * index.dim();
-    (bytes, bytes as f64 / floats.max(1) as f64)
 }
 
 /// What recall targets take, as a table under a heading; empty when nothing was measured.
@@ -158,29 +73,18 @@ pub(crate) fn calibration(calibration: &Calibration) -> String {
 #[cfg(test)]
 mod tests {
     use garlic_ann::Rows;
+    use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn facts_and_table_are_those_of_the_index() {
+    fn the_table_is_that_of_the_index() {
         let values: Vec<f32> = (0..16_000_u32)
             .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e4)
             .collect();
         let rows = Rows::new(&values, 8).unwrap();
         let index = Index::builder().threads(1).build(rows).unwrap();
-        let body = index.tempered().unwrap();
-
-        let about = describe(&index, body);
-        let memory = index.memory();
-        let beyond = memory.total - memory.vectors;
-        assert_eq!(about["beyond_vectors"]["bytes"], beyond);
-        assert_eq!(about["beyond_vectors"]["share"], beyond as f64 / 64_000.0);
-        assert_eq!(about["bins"], body.bins());
-        assert_eq!(about["stored_as"], "f32");
-        let cells = format!("{} in 8 of 8 dimensions, 8 axes each", index.cells());
-        assert!(facts(&index, body).contains(&("cells", cells)));
-
-        let measured = body.calibration();
+        let measured = index.calibration();
         let wanted = measured.settings.iter().filter(|s| s.k == USUAL_K);
         let text = calibration(measured);
         for (setting, line) in wanted.clone().zip(text.lines().skip(2)) {
@@ -199,8 +103,6 @@ mod tests {
 
         // So few points are read whole, and that is said.
         assert!(reads_everything(&index));
-        assert_eq!(about["reads_everything"], true);
-        assert_eq!(about["exhaustive"][0]["cause"]["kind"], "few_points");
         let told = exhaustive(&index);
         assert!(
             told.len() == 1 && told[0].1.contains("4,096 points"),
