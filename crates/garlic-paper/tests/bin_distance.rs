@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-use garlic_ann::cell::sphere::{Bin, Interval, distance_to_bin};
+use garlic_paper::bins::sphere::{Bin, Interval, distance_to_bin};
 
 /// Random bins per dimension in the comparison with the minimiser.
 const CASES: usize = 10_000;
