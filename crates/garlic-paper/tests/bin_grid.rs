@@ -2,10 +2,8 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use garlic_ann::cell::bins::{BinScratch, Bins, BinsError};
-use garlic_ann::cell::sphere::{
-    Bin, Grid, Interval, MAX_BINS, SphereError, Steps, distance_to_bin, to_spherical,
-};
+use garlic_paper::bins::sphere::{Bin, Interval, distance_to_bin, to_spherical};
+use garlic_paper::bins::{BinScratch, Bins, BinsError, Grid, MAX_BINS, SphereError, Steps};
 use proptest::prelude::*;
 
 /// Fixed values without visible order in (-1, 1).

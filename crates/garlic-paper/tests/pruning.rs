@@ -1,9 +1,9 @@
 //! Pruned work gives what full work gives: nearest cells, covering cells and routing.
 
-use garlic_ann::config::Covariance;
-use garlic_ann::model::{Factors, Gaussians, assign, packed_len};
-use garlic_ann::{Cancel, Config, Index, Matrix, Preset, Rows, Search};
 use garlic_linalg::{random_stream, uniform_unit};
+use garlic_paper::config::Covariance;
+use garlic_paper::gaussians::{Factors, Gaussians, assign, packed_len};
+use garlic_paper::{Cancel, Config, GaussianIndex, Matrix, Rows, Search};
 
 /// Distance of one point to one cell in f64.
 fn mahalanobis(model: &Gaussians, x: &[f32], cell: usize) -> f64 {
@@ -46,7 +46,7 @@ fn random_model(dim: usize, cells: usize, covariance: Covariance, seed: u64) -> 
             })
             .collect(),
         Covariance::Diagonal => (0..cells * dim).map(|_| 1.0 + draw(0.6)).collect(),
-        Covariance::Isotropic => (0..cells).map(|_| 1.0 + draw(0.6)).collect(),
+        _ => (0..cells).map(|_| 1.0 + draw(0.6)).collect(),
     };
     Gaussians {
         means: Matrix::from_vec(means, dim).unwrap(),
@@ -140,25 +140,20 @@ fn routing_visits_the_nearest_cells() {
         Covariance::Diagonal,
         Covariance::Isotropic,
     ] {
-        let config = Config {
-            covariance,
-            initial_cells: 30,
-            epochs: 4,
-            batch: 500,
-            warmup_epochs: 1,
-            factor_rate: [1e-3, 5e-2, 5e-2],
-            ..Config::preset(Preset::Paper)
-        };
-        let index = Index::builder()
-            .config(config)
-            .threads(2)
-            .build(rows)
-            .unwrap();
-        let model = index.published().unwrap().model();
+        let mut config = Config::default();
+        config.init.covariance = covariance;
+        config.init.initial_cells = 30;
+        config.training.epochs = 4;
+        config.training.batch = 500;
+        config.training.warmup_epochs = 1;
+        config.training.factor_rate = [1e-3, 5e-2, 5e-2];
+        let builder = GaussianIndex::builder().config(config).threads(2);
+        let index = builder.build(rows).unwrap();
+        let model = index.model();
         let queries = random_points(60, dim, 8);
         let mut mapped = vec![0.0; dim];
         for query in queries.chunks_exact(dim) {
-            index.space().apply(query, &mut mapped);
+            index.transform().apply(query, &mut mapped);
             let mut order: Vec<(f64, usize)> = (0..index.cells())
                 .map(|c| (mahalanobis(model, &mapped, c), c))
                 .collect();
@@ -180,6 +175,6 @@ fn routing_visits_the_nearest_cells() {
         let answer = index
             .search(&queries[..dim], &Search::new(1).probes(2))
             .unwrap();
-        assert!(answer.work.routing_madds > 0);
+        assert!(answer.stats.routing_madds > 0);
     }
 }
