@@ -330,3 +330,65 @@ impl Config {
         Err(wrong("covariance", message))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_allowed_and_every_key_is_told() {
+        let config = Config::default();
+        config.validate().unwrap();
+        let table = config.table();
+        assert_eq!(table.len(), 55);
+        assert!(table.iter().all(|row| row.about.len() > 10));
+        let groups: Vec<&str> = table.iter().map(|row| row.group).collect();
+        assert!(groups.starts_with(&["general", "general", "data"]));
+        assert_eq!(groups.last(), Some(&"search"));
+    }
+
+    #[test]
+    fn values_out_of_range_are_errors_that_name_their_key() {
+        for (key, value) in [
+            ("train_fraction", "0"),
+            ("tau", "-1"),
+            ("batch", "0"),
+            ("mean_rate", "[1, 0, 1]"),
+            ("adam_beta2", "1"),
+            ("max_cells", "99"),
+            ("max_cells", "2_000_000"),
+            ("split_sample", "1"),
+            ("clone_shell", "1"),
+            ("rank", "65"),
+            ("angular_steps", "1000"),
+            ("probes", "0"),
+            ("bins", "1.5"),
+        ] {
+            let mut config = Config::default();
+            config.set(key, value).unwrap();
+            match config.validate() {
+                Err(Error::Config { key: named, .. }) => assert_eq!(named, key),
+                other => panic!("{key} = {value}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        let mut config = Config::default();
+        config.set("init", "farthest-point").unwrap();
+        config.set("split_method", "two-means").unwrap();
+        config
+            .set("covariance", Covariance::Isotropic.name())
+            .unwrap();
+        config.set("normalize", "per-coordinate").unwrap();
+        assert_eq!(config.init.init, Init::FarthestPoint);
+        assert_eq!(config.refinement.split_method, SplitMethod::TwoMeans);
+        assert_eq!(config.init.covariance, Covariance::Isotropic);
+        assert_eq!(config.data.normalize, Normalize::PerCoordinate);
+        let error = config.set("intial-cells", "5").unwrap_err().to_string();
+        assert!(error.ends_with("did you mean `initial_cells`?"), "{error}");
+        // Keys of the other index are none of this one.
+        assert!(config.set("bin_size", "30").is_err());
+    }
+}
