@@ -4,7 +4,7 @@
 //!
 //! `init` places the cells and `trainer` runs the epochs; `adam` makes the steps at the rates of `schedule`. `select`
 //! keeps the model with the cheapest retrieval where that is asked for. Splitting, cloning and pruning are in
-//! [`refine`](crate::refine).
+//! `refine`.
 //!
 //! [`Gaussians`]: crate::gaussians::Gaussians
 
