@@ -14,7 +14,7 @@ use std::{env, fs};
 
 use garlic_ann::store::{FORMAT_VERSION, SUPPORTED_VERSIONS};
 use garlic_ann::{Filter, Hit, Index, Live, Metric, Range, Rows, Search};
-use recipes::{DIRECTORIES, FIRST, PUBLISHED, TEMPERED, make, make_directory, queries};
+use recipes::{DIRECTORIES, FIRST, TEMPERED, make, make_directory, queries};
 use serde::{Deserialize, Serialize};
 
 /// Answers of one sort, one for every query: identifiers and distances.
@@ -109,7 +109,7 @@ fn write_missing() {
             fs::write(path, text.unwrap() + "\n").unwrap();
         }
     };
-    for name in [&FIRST[..], &PUBLISHED, &TEMPERED].concat() {
+    for name in [&FIRST[..], &TEMPERED].concat() {
         let path = fixture(FORMAT_VERSION, &format!("{name}.index"));
         if !path.exists() {
             make(name).save(&path).unwrap();
@@ -147,8 +147,7 @@ fn assert_same(found: &Answers, expected: &Answers, what: &str) {
 fn assert_told(index: &Index, version: u32, name: &str) {
     let text = fs::read(fixture(version, &format!("{name}.json"))).unwrap();
     let expected: Told = serde_json::from_slice(&text).unwrap();
-    let sorts = if PUBLISHED.contains(&name) { 9 } else { 12 };
-    assert_eq!(expected.answers.len(), sorts, "{name}");
+    assert_eq!(expected.answers.len(), 12, "{name}");
     for answer in &expected.answers["exact"] {
         assert_eq!(answer.len(), expected.len.min(5), "{name}");
     }
@@ -169,16 +168,14 @@ fn assert_told(index: &Index, version: u32, name: &str) {
 fn old_files_are_read_and_answer_as_they_did() {
     prepare();
     for version in SUPPORTED_VERSIONS {
-        for name in [&FIRST[..], &PUBLISHED, &TEMPERED].concat() {
+        for name in [&FIRST[..], &TEMPERED].concat() {
             let path = fixture(version, &format!("{name}.index"));
             assert_eq!(Index::verify(&path).unwrap().version, version);
             for index in [Index::open(&path).unwrap(), Index::load(&path).unwrap()] {
-                let is_published = name == "published" || PUBLISHED.contains(&name);
-                assert_eq!(index.published().is_some(), is_published);
                 if FIRST.contains(&name) {
                     let text = fs::read(path.with_extension("json")).unwrap();
                     let expected: Answers = serde_json::from_slice(&text).unwrap();
-                    assert_eq!(expected.len(), if is_published { 20 } else { 28 });
+                    assert_eq!(expected.len(), 28);
                     assert_same(&first_answers(&index), &expected, name);
                 } else {
                     assert_told(&index, version, name);
@@ -274,7 +271,7 @@ fn scalar_kernels_make_the_same_bytes_again() {
         assert!(ran.status.success() && out.contains("1 passed"), "{out}");
         return;
     }
-    for name in [&PUBLISHED[..], &TEMPERED].concat() {
+    for name in TEMPERED {
         let file = fs::read(fixture(FORMAT_VERSION, &format!("{name}.index"))).unwrap();
         assert!(make(name).to_bytes() == file, "{name}");
     }

@@ -358,6 +358,7 @@ macro_rules! parameters {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub)] // the macro makes public structs
 mod tests {
     use super::*;
 

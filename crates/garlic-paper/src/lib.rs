@@ -37,7 +37,7 @@
 //! | retrieval from bins | [`search`] | rho |
 //!
 //! Beside the method: `partition` builds from given cells, `build` and `index` put the parts together, `store` writes and
-//! reads files. Where the text is silent, `docs/method.md` says what was decided.
+//! reads files. Where the text is silent, `docs/research/method.md` says what was decided.
 //!
 //! The rule of this crate: nothing but the published method. It may use `garlic-core`, `garlic-linalg` and `garlic-simd`.
 
