@@ -33,6 +33,8 @@ pub(crate) struct Router {
 /// Buffers of one query.
 #[derive(Debug, Default)]
 pub(crate) struct RouteScratch {
+    /// The cells that were found, nearest first.
+    pub(crate) cells: Vec<u32>,
     heap: BinaryHeap<Reverse<Candidate>>,
     /// Multiply-adds spent by the time each of the cells was found.
     pub(crate) trail: Vec<u64>,
@@ -102,13 +104,12 @@ impl Router {
 
     /// [`Router::route`] with buffers of its own.
     pub(crate) fn order(&self, model: &Gaussians, query: &[f32], count: usize) -> Vec<u32> {
-        let mut cells = Vec::with_capacity(count);
         let (mut scratch, mut stats) = (RouteScratch::default(), SearchStats::default());
-        self.route(model, query, count, &mut scratch, &mut stats, &mut cells);
-        cells
+        self.route(model, query, count, &mut scratch, &mut stats);
+        scratch.cells
     }
 
-    /// The `count` nearest cells, nearest first; ties go to the lower cell.
+    /// Leaves the `count` nearest cells in `scratch`; ties go to the lower cell.
     pub(crate) fn route(
         &self,
         model: &Gaussians,
@@ -116,9 +117,8 @@ impl Router {
         count: usize,
         scratch: &mut RouteScratch,
         stats: &mut SearchStats,
-        out: &mut Vec<u32>,
     ) {
-        out.clear();
+        scratch.cells.clear();
         scratch.trail.clear();
         stats.cells_scored += model.len() as u64;
         scratch.used = 0;
@@ -127,12 +127,12 @@ impl Router {
         self.bounds(model, query, stats, &mut start);
         scratch.heap = BinaryHeap::from(start);
 
-        while out.len() < count {
+        while scratch.cells.len() < count {
             let Some(Reverse(mut best)) = scratch.heap.pop() else {
                 break;
             };
             if best.done as usize == model.dim() {
-                out.push(best.cell);
+                scratch.cells.push(best.cell);
                 scratch.trail.push(stats.routing_madds);
                 continue;
             }

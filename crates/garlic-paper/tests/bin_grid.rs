@@ -206,8 +206,15 @@ fn ordering_work_counts_shared_angles_once() {
     );
 }
 
+/// Steps of any coordinate.
+const GOOD: Steps = Steps {
+    lo: 0.0,
+    hi: 1.0,
+    count: 2,
+};
+
 #[test]
-fn bad_input_is_refused_with_its_reason() {
+fn bad_grids_are_refused_with_their_reason() {
     assert!(matches!(
         Grid::fit(&[1.0], 1, 0, 4),
         Err(SphereError::NoSteps { n_r: 0, n_a: 4 })
@@ -234,26 +241,21 @@ fn bad_input_is_refused_with_its_reason() {
         Grid::fit(&rows, 2, 6, 4),
         Err(SphereError::NotFinite { row: 1 })
     ));
-    let good = Steps {
-        lo: 0.0,
-        hi: 1.0,
-        count: 2,
-    };
     for (axis, bad) in [
-        (0, Steps { lo: -1.0, ..good }),
-        (0, Steps { count: 0, ..good }),
-        (1, Steps { hi: 4.0, ..good }),
-        (1, Steps { lo: 2.0, ..good }),
-        (2, Steps { hi: 7.0, ..good }),
+        (0, Steps { lo: -1.0, ..GOOD }),
+        (0, Steps { count: 0, ..GOOD }),
+        (1, Steps { hi: 4.0, ..GOOD }),
+        (1, Steps { lo: 2.0, ..GOOD }),
+        (2, Steps { hi: 7.0, ..GOOD }),
         (
             2,
             Steps {
                 hi: f64::NAN,
-                ..good
+                ..GOOD
             },
         ),
     ] {
-        let mut steps = [good; 3];
+        let mut steps = [GOOD; 3];
         steps[axis] = bad;
         let error = Grid::from_steps(&steps).expect_err("bad steps");
         assert!(
@@ -261,8 +263,11 @@ fn bad_input_is_refused_with_its_reason() {
             "{error}"
         );
     }
+}
 
-    let grid = || Grid::from_steps(&[good; 2]).expect("four bins");
+#[test]
+fn bad_bins_are_refused_with_their_reason() {
+    let grid = || Grid::from_steps(&[GOOD; 2]).expect("four bins");
     let parts = |occupied: &[u32], offsets: &[u32], members: &[u32]| {
         Bins::from_parts(
             grid(),

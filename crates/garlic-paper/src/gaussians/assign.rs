@@ -148,9 +148,14 @@ fn assign_block(
     let pairs = guess.iter().enumerate().map(|(p, cell)| (*cell, p as u32));
     let guessed = Lists::group(model.len(), pairs);
     let everything = [f32::INFINITY; LANES];
+    let pairs = |cell: usize| Pairs {
+        points,
+        model,
+        cell,
+    };
     let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
         for lanes in guessed.get(cell).chunks(LANES) {
-            evaluate(points, lanes, model, cell, &everything, tile, out);
+            pairs(cell).evaluate(lanes, &everything, tile, out);
         }
     })?;
     result.take(evaluated, tau_squared);
@@ -168,7 +173,7 @@ fn assign_block(
                 Some(p) => limits[*p as usize],
                 None => f32::NEG_INFINITY,
             });
-            evaluate(points, lanes, model, cell, &limits, tile, out);
+            pairs(cell).evaluate(lanes, &limits, tile, out);
         }
     })?;
     result.take(evaluated, tau_squared);
@@ -198,26 +203,24 @@ fn for_each_cell(
         .collect()
 }
 
-/// Distances of one tile of points, unless all of them pass their limits on the way.
-fn evaluate(
-    points: Rows<'_>,
-    lanes: &[u32],
-    model: &Gaussians,
+/// Some points and a cell.
+struct Pairs<'a> {
+    points: Rows<'a>,
+    model: &'a Gaussians,
     cell: usize,
-    limits: &[f32; LANES],
-    tile: &mut Tile,
-    out: &mut Evaluated,
-) {
-    let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| s <= l);
-    let (squared, done) = tile.distances(points, lanes, model, cell, alive);
-    out.madds += LANES as u64 * madds(model, done);
-    if done == model.dim() {
-        let within = lanes
-            .iter()
-            .zip(squared)
-            .zip(limits)
-            .filter(|((_, s), l)| s <= *l);
-        out.points.extend(within.map(|((p, s), _)| (*p, s)));
+}
+
+impl Pairs<'_> {
+    /// Distances of one tile of points, unless all of them pass their limits on the way.
+    fn evaluate(&self, lanes: &[u32], limits: &[f32; LANES], tile: &mut Tile, out: &mut Evaluated) {
+        let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| s <= l);
+        let (squared, done) = tile.distances(self.points, lanes, self.model, self.cell, alive);
+        out.madds += LANES as u64 * madds(self.model, done);
+        if done == self.model.dim() {
+            let found = lanes.iter().zip(squared).zip(limits);
+            let within = found.filter(|((_, s), l)| s <= *l);
+            out.points.extend(within.map(|((p, s), _)| (*p, s)));
+        }
     }
 }
 

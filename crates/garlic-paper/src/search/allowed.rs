@@ -59,6 +59,15 @@ pub(super) struct Seen<'a> {
     pub(super) allowed: Option<&'a Allowed>,
 }
 
+impl Seen<'_> {
+    /// Whether the query may find the point at a position.
+    #[inline]
+    pub(super) fn admits(&self, position: u32) -> bool {
+        self.allowed
+            .is_none_or(|allowed| allowed.contains(position))
+    }
+}
+
 impl Points for Seen<'_> {
     fn embedding(&self) -> &Embedding {
         &self.index.embedding
@@ -83,10 +92,7 @@ impl Points for Seen<'_> {
 
     fn each(&self, each: &mut dyn FnMut(u32, u64)) {
         for (position, id) in (0..).zip(&self.index.ids[..]) {
-            if self
-                .allowed
-                .is_none_or(|allowed| allowed.contains(position))
-            {
+            if self.admits(position) {
                 each(position, *id);
             }
         }

@@ -1,6 +1,5 @@
 //! Exact search: the distances of all vectors that a query may find.
 
-use garlic_core::metric::Points as _;
 use garlic_core::{SearchStats, TopK};
 
 use super::Plan;
@@ -10,12 +9,8 @@ use crate::index::GaussianIndex;
 impl GaussianIndex {
     /// Leaves the best of all allowed points in `best`.
     pub(super) fn read_all(&self, query: &[f32], plan: &Plan, best: &mut TopK) -> SearchStats {
-        let points = Seen {
-            index: self,
-            allowed: plan.allowed.as_deref(),
-        };
         best.start(plan.k);
-        self.distances(points, query, |squared, id, position| {
+        self.distances(self.seen(plan), query, |squared, id, position| {
             best.offer(squared, id, position);
         })
     }
@@ -30,14 +25,13 @@ impl GaussianIndex {
         let mut bytes = Vec::new();
         let prepared = self.vectors.prepare(query, &mut bytes);
         let mut stats = SearchStats::default();
-        points.each(&mut |position, id| {
-            each(
-                self.vectors.distance(&prepared, position as usize),
-                id,
-                position,
-            );
-            stats.candidates += 1;
-        });
+        for (position, id) in (0..).zip(&self.ids[..]) {
+            if points.admits(position) {
+                let squared = self.vectors.distance(&prepared, position as usize);
+                each(squared, *id, position);
+                stats.candidates += 1;
+            }
+        }
         stats.exact_madds = stats.candidates * self.transform.dim() as u64;
         stats
     }

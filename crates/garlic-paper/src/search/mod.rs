@@ -34,7 +34,6 @@ pub(crate) struct Scratch {
     /// The query in the space of the Gaussians.
     query: Vec<f32>,
     route: RouteScratch,
-    cells: Vec<u32>,
     centred: Vec<f32>,
     coordinates: Vec<f32>,
     bins: BinScratch,
@@ -155,7 +154,7 @@ impl GaussianIndex {
         let query = self.embedding.query(query, &mut buffer);
         let scratch = &mut *searcher.scratch;
         self.route_embedded(query, count, scratch, &mut SearchStats::default());
-        Ok(scratch.cells.clone())
+        Ok(scratch.route.cells.clone())
     }
 
     fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
@@ -230,26 +229,29 @@ impl GaussianIndex {
             exact: plan.exact,
             complete: plan.exact,
         };
-        let points = Seen {
-            index: self,
-            allowed: plan.allowed.as_deref(),
-        };
-        let answer = Metric::answer(&points, &asked, &scratch.best, stats);
+        let answer = Metric::answer(&self.seen(plan), &asked, &scratch.best, stats);
         scratch.embedded = buffer;
         answer
     }
 
+    /// The points that a query may find.
+    fn seen<'a>(&'a self, plan: &'a Plan) -> Seen<'a> {
+        Seen {
+            index: self,
+            allowed: plan.allowed.as_deref(),
+        }
+    }
+
     /// Leaves the best points of the nearest bins of the nearest cells in `scratch`.
     fn scan(&self, query: &[f32], plan: &Plan, scratch: &mut Scratch) -> SearchStats {
-        let allowed = plan.allowed.as_deref();
-        let admits = |position: u32| allowed.is_none_or(|allowed| allowed.contains(position));
+        let points = self.seen(plan);
         let mut stats = SearchStats::default();
         self.route_embedded(query, plan.probes, scratch, &mut stats);
         scratch.seen.start(self.len());
         scratch.best.start(plan.k);
         let mut bytes = Vec::new();
         let prepared = self.vectors.prepare(query, &mut bytes);
-        for cell in &scratch.cells {
+        for cell in &scratch.route.cells {
             let cell = &self.trained.cells[*cell as usize];
             if cell.bins.occupied().is_empty() {
                 continue;
@@ -267,7 +269,7 @@ impl GaussianIndex {
                 .nearest(&scratch.coordinates, share, &mut scratch.bins);
             for bin in nearest {
                 for position in cell.bins.members_of(*bin as usize) {
-                    if scratch.seen.first(*position) && admits(*position) {
+                    if scratch.seen.first(*position) && points.admits(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
                         scratch.best.offer(squared, self.ids[at], *position);
@@ -291,7 +293,6 @@ impl GaussianIndex {
         let Scratch {
             query: mapped,
             route,
-            cells,
             ..
         } = scratch;
         mapped.resize(self.transform.dim(), 0.0);
@@ -300,7 +301,7 @@ impl GaussianIndex {
         let trained = &*self.trained;
         trained
             .router
-            .route(&trained.model, mapped, count, route, stats, cells);
+            .route(&trained.model, mapped, count, route, stats);
     }
 }
 

@@ -106,9 +106,9 @@ impl Searcher<'_> {
         let scratch = &mut *self.scratch;
         index.route_embedded(query, most, scratch, &mut SearchStats::default());
         let mut met = Vec::new();
-        let mut visited = Vec::with_capacity(scratch.cells.len());
+        let mut visited = Vec::with_capacity(scratch.route.cells.len());
         let mut before = 0;
-        for (rank, number) in scratch.cells.iter().enumerate() {
+        for (rank, number) in scratch.route.cells.iter().enumerate() {
             let spent = scratch.route.trail[rank];
             let mut stats = SearchStats {
                 routing_madds: spent - before,

@@ -106,7 +106,7 @@ impl GaussianIndex {
     /// The bytes that [`GaussianIndex::save`] writes. Equal indexes give equal bytes.
     ///
     /// # Errors
-    /// [`Error::Io`] without a path, when memory takes no more bytes.
+    /// [`Error::Io`] when a section cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let encode = || file::to_bytes(&Encoded::new(self)?);
         encode().map_err(|source| Error::Io {
