@@ -1,8 +1,9 @@
 //! Routing: the k_G cells nearest to a query in Mahalanobis distance, exactly, without evaluating most of them.
 //!
-//! In: a query in the space of the Gaussians. Out: cells, nearest first. A short prefix bounds the distance to every cell, [`GROUP`] cells at a time. The cell with the smallest
-//! bound is then extended by some coordinates, again and again; one that is complete and still smallest is
-//! the next nearest.
+//! In: a query in the space of the Gaussians. Out: cells, nearest first.
+//!
+//! A short prefix bounds the distance to every cell, [`GROUP`] cells at a time. The cell with the smallest bound is then
+//! extended by some coordinates, again and again. One that is complete and still smallest is the next nearest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -162,9 +162,9 @@ impl Grid {
 
     /// Writes to `out` the distance from `q` to each bin of `occupied`, in the same order.
     ///
-    /// The same distance as [`distance_to_bin`](super::sphere::distance_to_bin), rounded to `f32` at the end (a lower bound for the members needs
-    /// slack for that rounding). Any order of `occupied` is right, ascending is fastest. `q` has the grid's
-    /// dimension: in a release build missing coordinates count as zero and surplus ones are ignored.
+    /// The same distance as [`distance_to_bin`](super::sphere::distance_to_bin), rounded to `f32` at the end: a lower bound
+    /// for the members needs slack for that rounding. Any order of `occupied` is right, ascending is fastest. `q` has the
+    /// grid's dimension: in a release build missing coordinates count as zero and surplus ones are ignored.
     pub fn distances(&self, q: &[f32], occupied: &[u32], out: &mut Vec<f32>) {
         debug_assert_eq!(
             q.len(),
