@@ -20,11 +20,11 @@ pub struct BuildStats {
     /// the means of their cells.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unchecked: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
     /// See [`BuildStats::unchecked`].
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub unchecked_radius: f64,
     /// Points that have come since targets were last checked from places that no cell was fitted to.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, rename = "strangers", skip_serializing_if = "is_zero")]
     pub uncovered: u64,
     /// Inner products: the length of the longest vector when targets were measured or checked; else 0.
     #[serde(default, skip_serializing_if = "is_none")]

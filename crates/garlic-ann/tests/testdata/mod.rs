@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use garlic_ann::{Config, Error, Filter, Hit, Index, Preset, Range, Rows, Search};
+use garlic_ann::{Config, Configuration, Error, Filter, Hit, Index, RangeSearch, Rows, Search};
 
 /// Dimension of the vectors.
 pub const DIM: usize = 3;
@@ -15,10 +15,10 @@ pub fn points(count: usize) -> Vec<f32> {
     (0..count * DIM).map(coordinate).collect()
 }
 
-fn build(preset: Preset, count: usize, settings: &[(&str, &str)]) -> Index {
+fn build(count: usize, settings: &[(&str, &str)]) -> Index {
     let mut config = Config {
         seed: 3,
-        ..Config::preset(preset)
+        ..Config::default()
     };
     for (key, value) in settings {
         config.set(key, value).unwrap();
@@ -38,7 +38,7 @@ pub fn tempered(store: &str, code_bits: &str) -> Index {
         ("store", store),
         ("code_bits", code_bits),
     ];
-    build(Preset::Default, 30, &settings)
+    build(30, &settings)
 }
 
 /// A larger index of tempered cells that has measured what recall targets take.
@@ -49,24 +49,12 @@ pub fn calibrated() -> Index {
         ("axes", "2"),
         ("store", "f16"),
     ];
-    build(Preset::Default, 60, &settings)
-}
-
-/// An index of the published method.
-pub fn published() -> Index {
-    let settings = [
-        ("initial_cells", "3"),
-        ("epochs", "2"),
-        ("batch", "10"),
-        ("rank", "2"),
-    ];
-    build(Preset::Paper, 12, &settings)
+    build(60, &settings)
 }
 
 /// All kinds, with their names.
 pub fn indexes() -> Vec<(&'static str, Index)> {
     vec![
-        ("published", published()),
         ("f32, 8 bits", tempered("f32", "8")),
         ("f16, 4 bits", tempered("f16", "4")),
         ("u8, 8 bits", tempered("u8", "8")),
@@ -87,20 +75,18 @@ pub const QUERIES: [f32; 4 * DIM] = [
 
 /// Answers to searches of all sorts, each checked for what must be true whatever the index holds.
 pub fn search_all(index: &Index) -> Vec<Vec<Hit>> {
-    let mut searches = vec![
+    let searches = [
         Search::new(3),
         Search::new(2).exact(true),
         Search::new(40).probes(2).bins(0.5),
         Search::new(5).probes(usize::MAX).bins(1.0),
+        Search::new(4).recall(0.99),
+        Search::new(4).probes(3).rerank(usize::MAX),
     ];
-    if index.tempered().is_some() {
-        searches.push(Search::new(4).recall(0.99));
-        searches.push(Search::new(4).probes(3).rerank(usize::MAX));
-    }
     let queries = Rows::new(&QUERIES, DIM).unwrap();
     let mut all = Vec::new();
     for (number, search) in searches.iter().enumerate() {
-        let k = [3, 2, 40, 5, 4, 4][number];
+        let k = search.k();
         let mut answers: Vec<Vec<Hit>> = Vec::new();
         if number == 0 {
             let batch = sound(index.search_batch(queries, search));
@@ -132,15 +118,13 @@ pub fn search_and_change(index: &Index) -> Vec<Vec<Hit>> {
             assert!(hits.iter().all(|hit| hit.id % 3 != 0), "{hits:?}");
             all.push(hits);
         }
-        for range in [Range::new(20.0), Range::new(20.0).recall(0.9)] {
+        for range in [RangeSearch::new(20.0), RangeSearch::new(20.0).recall(0.9)] {
             let hits = sound(index.range(query, &range)).hits;
             assert!(hits.iter().all(|hit| hit.distance <= 20.0), "{hits:?}");
             all.push(hits);
         }
     }
-    if index.tempered().is_some() {
-        change(index);
-    }
+    change(index);
     all
 }
 
