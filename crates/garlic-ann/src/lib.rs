@@ -52,6 +52,9 @@ pub mod store;
 
 pub mod live;
 
+#[cfg(test)]
+mod testdata;
+
 pub use build::Builder;
 pub use config::{
     BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,

@@ -231,11 +231,11 @@ mod tests {
         for (query, answer) in queries.iter().zip(&together) {
             let alone = index.search(query, &search).unwrap();
             assert_eq!(alone.hits, answer.hits);
-            assert_eq!(alone.work, answer.work);
+            assert_eq!(alone.stats, answer.stats);
             assert!(
-                alone.work.cells_scored < index.cells() as u64 / 2,
+                alone.stats.cells_scored < index.cells() as u64 / 2,
                 "{:?}",
-                alone.work
+                alone.stats
             );
             let farthest = index.search(query, &exact).unwrap().hits[9].distance;
             found += answer

@@ -319,6 +319,7 @@ fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testdata::config;
 
     #[test]
     fn more_cells_than_a_file_may_have_are_refused() {
@@ -343,10 +344,7 @@ mod tests {
         assert_eq!(code_bits(&chosen, 60_000), CodeBits::Eight);
         assert_eq!(code_bits(&chosen, 1_000_000), CodeBits::Four);
         for (given, bits) in [(8, CodeBits::Eight), (4, CodeBits::Four)] {
-            let config = Config {
-                code_bits: given,
-                ..Config::default()
-            };
+            let config = config(&[("code_bits", given)]);
             assert_eq!(code_bits(&config, 100), bits);
             assert_eq!(code_bits(&config, 1_000_000), bits);
         }

@@ -356,10 +356,9 @@ impl QueryInCell {
 
 #[cfg(test)]
 mod tests {
-    use garlic_linalg::{Rows, random_stream, uniform_unit};
-
     use super::*;
-    use crate::config::Config;
+    use crate::segment::Index;
+    use crate::testdata::{clustered, config, ids, rows, uniform};
 
     /// Bounds are gone through with, whatever they leave.
     const ALL: Most = Most {
@@ -367,25 +366,32 @@ mod tests {
         found: usize::MAX,
     };
 
+    /// The hits by (distance, id).
+    fn hits(best: &TopK) -> Vec<(f32, u64)> {
+        let mut hits: Vec<(f32, u64)> = best.found().map(|s| (s.squared.sqrt(), s.id)).collect();
+        hits.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        hits
+    }
+
     /// Every bin and code that is skipped is skipped by a bound: brute force never takes over here.
     #[test]
     fn what_is_skipped_is_no_neighbour() {
         let (n, dim) = (1500, 12);
         for seed in 0..6u64 {
-            let mut rng = random_stream(seed, 5);
-            let mut spread = |i: usize| 10.0 * uniform_unit(&mut rng) as f32 / (1 + i % dim) as f32;
-            let clusters = |i: usize| (i / dim % 7 * 4) as f32;
-            let data: Vec<f32> = (0..n * dim).map(|i| spread(i) + clusters(i)).collect();
-            let rows = Rows::new(&data, dim).unwrap();
-            let config = Config {
-                seed,
-                cells: 8,
-                bin_size: 6,
-                axes: [4, 8, 12][seed as usize % 3],
-                code_bits: [8, 4][seed as usize % 2],
-                calibration_queries: 50,
-                ..Config::default()
-            };
+            let mut data = uniform(n, dim, seed);
+            for (i, value) in data.iter_mut().enumerate() {
+                let cluster = (i / dim % 7 * 4) as f32;
+                *value = cluster + 10.0 * *value / (1 + i % dim) as f32;
+            }
+            let rows = rows(&data, dim);
+            let config = config(&[
+                ("seed", seed as usize),
+                ("cells", 8),
+                ("bin_size", 6),
+                ("axes", [4, 8, 12][seed as usize % 3]),
+                ("code_bits", [8, 4][seed as usize % 2]),
+                ("calibration_queries", 50),
+            ]);
             let index = Index::builder().config(config).build(rows).unwrap();
             let view = index.snapshot();
             let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
@@ -395,11 +401,11 @@ mod tests {
                 query[case % dim] += (case % 5) as f32 * 0.7;
                 for k in [1, 9] {
                     view.brute_force(&query, k, &mut best);
-                    let expected = best.hits();
+                    let expected = hits(&best);
                     let mut work = SearchStats::default();
                     let proved = view.prove(&query, k, ALL, &mut scratch, &mut best, &mut work);
                     assert!(proved);
-                    assert_eq!(best.hits(), expected, "seed {seed} case {case} k {k}");
+                    assert_eq!(hits(&best), expected, "seed {seed} case {case} k {k}");
                     codes += work.codes;
                     candidates += work.candidates;
                 }
@@ -421,24 +427,15 @@ mod tests {
         for (case, query) in queries.iter().enumerate() {
             for k in [1, 7] {
                 view.brute_force(query, k, &mut best);
-                let expected = best.hits();
+                let expected = hits(&best);
                 let mut work = SearchStats::default();
                 let proved = view.prove(query, k, ALL, &mut scratch, &mut best, &mut work);
                 assert!(proved, "{what}: bounds lose a neighbour of query {case}");
-                assert_eq!(best.hits(), expected, "{what}: query {case}, k {k}");
+                assert_eq!(hits(&best), expected, "{what}: query {case}, k {k}");
                 codes += work.codes;
             }
         }
         codes as f64 / (index.len() * queries.len() * 2) as f64
-    }
-
-    fn clustered(n: usize, dim: usize, reach: f32, spread: f32, seed: u64) -> Vec<f32> {
-        let mut rng = random_stream(seed, 6);
-        let mut draw = |size: f32| (uniform_unit(&mut rng) as f32 * 2.0 - 1.0) * size;
-        let centres: Vec<f32> = (0..12 * dim).map(|_| draw(reach)).collect();
-        (0..n * dim)
-            .map(|i| centres[i / dim % 12 * dim + i % dim] + draw(spread))
-            .collect()
     }
 
     /// Far from the mean of the space coordinates are rounded more than distances between neighbours are long. Whether a
@@ -455,14 +452,13 @@ mod tests {
         ] {
             for seed in 0..6 {
                 let data = clustered(1200, dim, reach, spread, seed);
-                let rows = Rows::new(&data, dim).unwrap();
-                let config = Config {
-                    seed,
-                    cells: 12,
-                    axes: 3,
-                    calibration_queries: 50,
-                    ..Config::default()
-                };
+                let rows = rows(&data, dim);
+                let config = config(&[
+                    ("seed", seed as usize),
+                    ("cells", 12),
+                    ("axes", 3),
+                    ("calibration_queries", 50),
+                ]);
                 let index = Index::builder().config(config).build(rows).unwrap();
                 let query = |i: usize| {
                     let mut query = rows.row(i * 57).to_vec();
@@ -484,21 +480,20 @@ mod tests {
     fn bounds_hold_for_points_that_join() {
         let dim = 10;
         let data = clustered(3000, dim, 20.0, 6.0, 9);
-        let rows = Rows::new(&data, dim).unwrap();
-        let config = Config {
-            axes: 4,
-            code_bits: 4,
-            bin_size: 8,
-            calibration_queries: 50,
-            ..Config::default()
-        };
+        let rows = rows(&data, dim);
+        let config = config(&[
+            ("axes", 4),
+            ("code_bits", 4),
+            ("bin_size", 8),
+            ("calibration_queries", 50),
+        ]);
         let builder = Index::builder().config(config);
         let mut index = builder.build(rows.slice(0..1000)).unwrap();
         let queries: Vec<Vec<f32>> = (0..30).map(|i| rows.row(i * 97).to_vec()).collect();
         for (step, from) in (1000..3000).step_by(200).enumerate() {
             let batch = rows.slice(from..from + 200);
-            let ids: Vec<u64> = (from as u64..from as u64 + 200).collect();
-            index.add(batch, &ids).unwrap();
+            let new = ids(from as u64..from as u64 + 200);
+            index.add(batch, &new).unwrap();
             let gone: Vec<u64> = (0..60)
                 .map(|i| (i * 13 + step as u64 * 31) % 1000)
                 .collect();

@@ -283,7 +283,6 @@ mod tests {
     use garlic_core::Rows;
 
     use super::*;
-    use crate::index::Index;
 
     /// Whole numbers from 0 to 255.
     fn bytes(n: usize, dim: usize) -> Vec<u8> {

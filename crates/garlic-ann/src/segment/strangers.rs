@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn ids(uncovered: &UncoveredPoints) -> Vec<u64> {
-        strangers.iter(2).map(|(id, _)| id).collect()
+        uncovered.iter(2).map(|(id, _)| id).collect()
     }
 
     #[test]

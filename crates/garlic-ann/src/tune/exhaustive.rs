@@ -132,20 +132,17 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use garlic_linalg::Rows;
-
-    use super::*;
-    use crate::index::Index;
-    use crate::index::calibration::{Calibration, Setting};
     use std::sync::Arc;
 
+    use super::*;
+    use crate::plan::{Calibration, Setting};
+    use crate::testdata::{rows, uniform};
+
     fn index(points: usize, change: impl FnOnce(&mut Calibration)) -> Index {
-        let values: Vec<f32> = (0..2 * points as u32)
-            .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e4)
-            .collect();
+        let values = uniform(points, 2, 1);
         let builder = Index::builder().threads(1);
         let builder = builder.set("calibration_queries", "0").unwrap();
-        let mut index = builder.build(Rows::new(&values, 2).unwrap()).unwrap();
+        let mut index = builder.build(rows(&values, 2)).unwrap();
         let setting = |recall: f64, everything: bool| Setting {
             k: 10,
             recall,

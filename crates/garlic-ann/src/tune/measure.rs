@@ -220,27 +220,22 @@ fn run<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::tune::profile::RERANK_PRUNE_RATIOS;
-    use garlic_linalg::{Rows, random_stream, uniform_unit};
+    use crate::testdata::{rows, uniform};
+    use crate::tune::profile::RERANK_PRUNE_RATIOS;
+    use crate::tune::truth::truth;
 
     #[test]
     fn one_run_tells_what_every_ratio_would_have_found() {
         let (dim, count) = (24, 3000);
-        let mut random = random_stream(5, 6);
-        let value = |i| uniform_unit(&mut random) as f32 / (1 + i % dim) as f32;
-        let values: Vec<f32> = (0..count * dim).map(value).collect();
-        let rows = Rows::new(&values, dim).unwrap();
+        let mut values = uniform(count, dim, 5);
+        for (i, value) in values.iter_mut().enumerate() {
+            *value /= (1 + i % dim) as f32;
+        }
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
-        let index = builder.build(rows).unwrap();
+        let index = builder.build(rows(&values, dim)).unwrap();
         let k = 10;
         let held: Vec<u32> = (0..200).collect();
-        let queries = crate::index::tune::truth::truth(
-            &Snapshot::new(&index),
-            &held,
-            &[k],
-            &Cancel::default(),
-        )
-        .unwrap();
+        let queries = truth(&index.snapshot(), &held, &[k], &Cancel::default()).unwrap();
         let plan = Plan {
             probes: 3,
             rerank: 60,
@@ -260,7 +255,7 @@ mod tests {
             let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
             for query in &queries {
                 let mut vector = Vec::new();
-                let view = Snapshot::new(&index);
+                let view = index.snapshot();
                 query.read(&view, &mut vector);
                 candidates += view
                     .search(&vector, &plan, &mut scratch, &mut best)

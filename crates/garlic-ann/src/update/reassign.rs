@@ -90,36 +90,34 @@ fn best_of(view: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<
 mod tests {
     use super::*;
     use crate::Index;
-    use garlic_linalg::{random_stream, uniform_unit};
+    use crate::testdata::{ids, rows, uniform};
 
     const DIM: usize = 4;
 
     fn cloud(count: usize, centre: f32, seed: u64) -> Vec<f32> {
-        let mut random = random_stream(seed, 8);
-        (0..count * DIM)
-            .map(|i| centre * f32::from(i % DIM == 0) + uniform_unit(&mut random) as f32)
-            .collect()
+        let mut values = uniform(count, DIM, seed);
+        values.iter_mut().step_by(DIM).for_each(|v| *v += centre);
+        values
     }
 
     /// Two clouds of 300 points, a cell each; some points of the second are with the first.
-    fn mixed(uncovered: usize) -> Index {
+    fn mixed(strays: usize) -> Index {
         let values = [cloud(300, 0.0, 1), cloud(300, 9.0, 2)].concat();
-        let cells: Vec<u32> = (0..600).map(|i| u32::from(i >= 300 + strangers)).collect();
+        let cells: Vec<u32> = (0..600).map(|i| u32::from(i >= 300 + strays)).collect();
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
-        let rows = Rows::new(&values, DIM).unwrap();
-        builder.partition(cells).build(rows).unwrap()
+        builder.partition(cells).build(rows(&values, DIM)).unwrap()
     }
 
     fn sizes(index: &Index) -> Vec<usize> {
-        let view = index.view().unwrap();
+        let view = index.snapshot();
         (0..view.cells()).map(|cell| view.points_in(cell)).collect()
     }
 
     fn grown(index: &Index, count: usize, centre: f32) -> Index {
         let mut index = index.clone();
         let more = cloud(count, centre, 3);
-        let ids: Vec<u64> = (1000..1000 + count as u64).collect();
-        index.add(Rows::new(&more, DIM).unwrap(), &ids).unwrap();
+        let new = ids(1000..1000 + count as u64);
+        index.add(rows(&more, DIM), &new).unwrap();
         index
     }
 
@@ -133,7 +131,7 @@ mod tests {
             "not for a few that come"
         );
         let mut grown = grown(&index, 150, 0.0);
-        assert_eq!(sizes(&grown), [450, 300], "the strangers have left");
+        assert_eq!(sizes(&grown), [450, 300], "the strays have left");
         assert_eq!(grown.len(), 750);
         let mut ids = grown.ids();
         ids.sort_unstable();
@@ -144,9 +142,7 @@ mod tests {
         assert_eq!(moved, index.get(310).unwrap());
         let hits = grown.search(&moved, &crate::Search::new(1)).unwrap().hits;
         assert_eq!((hits[0].id, hits[0].distance), (310, 0.0));
-        grown
-            .update(Rows::new(&cloud(1, 0.0, 9), DIM).unwrap(), &[310])
-            .unwrap();
+        grown.update(rows(&cloud(1, 0.0, 9), DIM), &[310]).unwrap();
         assert_eq!(sizes(&grown).iter().sum::<usize>(), 750);
         assert_eq!(grown.remove(&[310, 311, 312]).unwrap(), 3);
         assert!(!grown.contains(311) && grown.contains(313));
@@ -159,7 +155,7 @@ mod tests {
     fn many_that_leave_are_too_many_for_a_tail() {
         let grown = grown(&mixed(150), 150, 0.0);
         assert_eq!(sizes(&grown), [450, 300]);
-        let view = grown.view().unwrap();
+        let view = grown.snapshot();
         assert!(view.live_cell(1).tail.is_none(), "laid out anew");
     }
 
@@ -168,10 +164,7 @@ mod tests {
         let values = [cloud(200, 0.0, 1), cloud(200, 0.0, 1)].concat();
         let cells: Vec<u32> = (0..400).map(|i| u32::from(i >= 200)).collect();
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
-        let index = builder
-            .partition(cells)
-            .build(Rows::new(&values, DIM).unwrap())
-            .unwrap();
+        let index = builder.partition(cells).build(rows(&values, DIM)).unwrap();
         let grown = grown(&index, 300, 0.0);
         assert_eq!((grown.len(), sizes(&grown).iter().sum()), (700, 700));
         let mut ids = grown.ids();

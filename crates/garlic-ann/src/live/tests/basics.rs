@@ -10,8 +10,8 @@ use super::super::{Live, Options};
 use super::script::{DIM, Script, Step, create, directory, first, look, open, state, vector};
 use super::sim::SimDisk;
 use crate::Search;
-use crate::index::without_threads;
 use garlic_core::Error;
+use garlic_core::pool::without_threads;
 
 /// Compiles only if a handle can be shared between threads.
 const _: () = {
@@ -59,7 +59,7 @@ fn replaying_gives_the_very_index_that_was_there() {
         script.run(&live, number).unwrap();
         let again = Live::open_read_only_on(&disk, &directory()).unwrap();
         assert!(
-            again.snapshot().to_bytes() == live.snapshot().to_bytes(),
+            again.snapshot().to_bytes().unwrap() == live.snapshot().to_bytes().unwrap(),
             "{number}"
         );
     }
@@ -277,9 +277,9 @@ fn a_changed_index_makes_the_same_directory() {
         let rows = new(ids[0]..ids[0] + 150);
         live.add(Rows::new(&rows, DIM).unwrap(), ids).unwrap();
     }
-    let bytes = live.snapshot().to_bytes();
+    let bytes = live.snapshot().to_bytes().unwrap();
     drop(live);
-    assert!(Live::open(&path).unwrap().snapshot().to_bytes() == bytes);
+    assert!(Live::open(&path).unwrap().snapshot().to_bytes().unwrap() == bytes);
 }
 
 /// A batch is acknowledged before its checkpoint is made; a system that starts no threads by then keeps it all the same.

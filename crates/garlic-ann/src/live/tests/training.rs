@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use garlic_linalg::{Rows, random_stream, uniform_unit};
+use garlic_linalg::Rows;
 
 use super::super::record::{Batch, Kind};
 use super::super::training::Training;
@@ -15,6 +15,7 @@ use super::sim::{NO_SPACE, Plan, SimDisk};
 use crate::Search;
 use crate::config::Config;
 use crate::segment::Index;
+use crate::testdata::{ids, uniform};
 
 const DIM: usize = 8;
 /// Points of the index that most tests begin with: a few less than make a training due.
@@ -23,17 +24,11 @@ const FIRST: u64 = 4000;
 type Model = BTreeMap<u64, Vec<f32>>;
 
 fn cloud(count: usize, seed: u64) -> Vec<f32> {
-    let mut random = random_stream(seed, 31);
-    let values = (0..count * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
-    values.collect()
+    uniform(count, DIM, seed)
 }
 
 fn rows(values: &[f32]) -> Rows<'_> {
-    Rows::new(values, DIM).unwrap()
-}
-
-fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
-    range.collect()
+    crate::testdata::rows(values, DIM)
 }
 
 /// An index that has grown from nothing and is about to be trained for the first time.
@@ -152,10 +147,10 @@ fn changes_during_a_training_are_there_after_reopening() {
         (2, 0),
         "a checkpoint"
     );
-    let bytes = live.snapshot().to_bytes();
+    let bytes = live.snapshot().to_bytes().unwrap();
     drop(live);
     let live = Live::open(&path).unwrap();
-    assert!(live.snapshot().to_bytes() == bytes && is_idle(&live));
+    assert!(live.snapshot().to_bytes().unwrap() == bytes && is_idle(&live));
     Changes {
         live: &live,
         model: &mut model,

@@ -1,38 +1,22 @@
 //! Files that are wrong: cut, flipped, or sound in form and wrong in content.
 
-use super::super::layout::{HEADER_LEN, Layout, Preamble};
+use std::io::{self, Write};
+
+use garlic_core::file::{self, Kind, Layout, Reader, Sections};
+
+use super::super::{Encoded, KINDS};
 use super::*;
 
 fn layout_of(bytes: &[u8]) -> Layout {
-    let preamble = Preamble::parse(&bytes[..HEADER_LEN], bytes.len() as u64).unwrap();
-    Layout::parse(preamble, &bytes[..preamble.head_len()]).unwrap()
-}
-
-/// The error of an index whose content was changed before writing, so that all checksums are right.
-fn error_of(change: impl FnOnce(&mut Index)) -> FormatError {
-    let mut index = sample(40, Covariance::Full, 9);
-    change(&mut index);
-    Index::from_bytes(&index.to_bytes()).unwrap_err()
-}
-
-/// The error of `verify` for such an index, which opens without one.
-fn verify_error_of(change: impl FnOnce(&mut Index)) -> FormatError {
-    let mut index = sample(40, Covariance::Full, 9);
-    change(&mut index);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("x");
-    index.save(&path).unwrap();
-    assert_eq!(Index::open(&path).unwrap(), index);
-    match Index::verify(&path).unwrap_err() {
-        crate::Error::Format { source, .. } => source,
-        other => panic!("{other:?}"),
-    }
+    let reader = Reader::open(bytes, bytes.len() as u64);
+    let reader = reader.unwrap_or_else(|_| panic!("a header and a table"));
+    reader.layout().clone()
 }
 
 #[test]
 fn every_truncation_is_an_error() {
     for index in indexes() {
-        truncate_everywhere(&index.to_bytes());
+        truncate_everywhere(&index.to_bytes().unwrap());
     }
 }
 
@@ -50,7 +34,7 @@ fn truncate_everywhere(bytes: &[u8]) {
 
 #[test]
 fn appended_bytes_are_an_error() {
-    let mut bytes = sample(12, Covariance::Full, 4).to_bytes();
+    let mut bytes = sample(12, 8, Store::F32, 4).to_bytes().unwrap();
     bytes.push(0);
     let error = Index::from_bytes(&bytes).unwrap_err();
     assert!(
@@ -74,13 +58,13 @@ fn other_files_are_not_an_index() {
 #[test]
 fn every_flipped_bit_is_named_after_its_place() {
     for index in indexes() {
-        flip_everywhere(index.to_bytes());
+        flip_everywhere(index.to_bytes().unwrap());
     }
 }
 
 fn flip_everywhere(mut bytes: Vec<u8>) {
     let layout = layout_of(&bytes);
-    let head = HEADER_LEN + layout.entries.len() * 24;
+    let head = layout.to_bytes().len();
     for at in 0..bytes.len() {
         let section = layout
             .entries
@@ -111,12 +95,12 @@ fn flip_everywhere(mut bytes: Vec<u8>) {
 #[test]
 fn garbage_with_right_checksums_never_panics() {
     for index in indexes() {
-        let refused = spoil_everywhere(&index.to_bytes());
+        let refused = spoil_everywhere(&index.to_bytes().unwrap());
         assert!(refused > 1000, "{refused}");
     }
 }
 
-/// DeltaSegment bytes inside a section and repairs the checksums, as an attacker or a faulty writer would; returns
+/// Changes bytes inside a section and repairs the checksums, as an attacker or a faulty writer would; returns
 /// how many of these files were refused. Whatever is accepted can be searched.
 fn spoil_everywhere(original: &[u8]) -> usize {
     let layout = layout_of(original);
@@ -166,148 +150,91 @@ fn search_everywhere(index: &Index) {
     }
 }
 
+/// The sections of an index, under other names or with another META.
+struct Foreign {
+    kinds: &'static [Kind],
+    sections: Vec<Vec<u8>>,
+}
+
+impl Foreign {
+    fn new(kinds: &'static [Kind], change: impl Fn(&str) -> String) -> Self {
+        let index = sample(12, 8, Store::F32, 4);
+        let encoded = Encoded::new(&index).unwrap();
+        let section = |kind: &Kind| {
+            let mut bytes = Vec::new();
+            encoded.write_section(*kind, &mut bytes).unwrap();
+            bytes
+        };
+        let mut sections: Vec<Vec<u8>> = KINDS.iter().map(section).collect();
+        let meta = String::from_utf8(sections[0].clone()).unwrap();
+        sections[0] = change(&meta).into_bytes();
+        sections.resize(kinds.len(), Vec::new());
+        Self { kinds, sections }
+    }
+
+    fn error(&self) -> FormatError {
+        Index::from_bytes(&file::to_bytes(self).unwrap()).unwrap_err()
+    }
+}
+
+impl Sections for Foreign {
+    fn kinds(&self) -> &'static [Kind] {
+        self.kinds
+    }
+
+    fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+        let number = self.kinds.iter().position(|k| *k == kind).unwrap();
+        out.write_all(&self.sections[number])
+    }
+}
+
 #[test]
-fn sections_of_another_body_are_refused_by_name() {
-    let [published, tempered, ..] = indexes();
-    let (mut one, other) = (published.to_bytes(), tempered.to_bytes());
-    let (layout, meta) = (layout_of(&one), layout_of(&other).entries[0]);
-    let [at, from] = [layout.entries[0].offset as usize, meta.offset as usize];
-    // The META of the other segment fits into the space of this one's, which has the history.
-    let space = layout.entries[0].length as usize;
-    let mut text = other[from..from + meta.length as usize].to_vec();
-    assert!(text.len() <= space);
-    text.resize(space, b' ');
-    one[at..at + space].copy_from_slice(&text);
-    repair(&mut one, &layout, 0);
-    let error = Index::from_bytes(&one).unwrap_err();
+fn sections_of_another_kind_of_index_are_refused_by_name() {
+    const PUBLISHED: [Kind; 8] = [
+        Kind::Meta,
+        Kind::Space,
+        Kind::Means,
+        Kind::Factors,
+        Kind::Frames,
+        Kind::Bins,
+        Kind::Vectors,
+        Kind::Ids,
+    ];
+    let error = Foreign::new(&PUBLISHED, str::to_owned).error();
     assert!(
         matches!(error, FormatError::MissingSection { section: "CELLS" }),
         "{error:?}"
     );
+    let gaussians = |meta: &str| meta.replace(r#""model":"tempered""#, r#""model":"gaussians""#);
+    let error = Foreign::new(&PUBLISHED, gaussians).error();
+    assert_inconsistent(&error, "META", "index of the published method");
 }
 
 #[test]
-fn content_that_makes_no_index_is_refused() {
-    let e = error_of(|index| change!(index.segment.ids, |v| v[3] = 1 << 63));
-    assert_inconsistent(&e, "IDS", "2^63");
-    let e = error_of(|index| change_vectors(index, |values| values[7] = f32::NAN));
-    assert_inconsistent(&e, "VECTORS", "value 7");
-    let e = error_of(|index| segment(index).model.factors.values_mut()[0] = 0.0);
-    assert_inconsistent(&e, "FACTORS", "diagonal entry 0");
-    let e = error_of(|index| segment(index).model.factors.values_mut()[15 + 14] = -1.0);
-    assert_inconsistent(&e, "FACTORS", "cell 1 is not positive at diagonal entry 4");
-    let e = error_of(|index| segment(index).model.means.as_mut_slice()[2] = f32::INFINITY);
-    assert_inconsistent(&e, "MEANS", "value 2");
-    let e = error_of(|index| segment(index).cells[1].frame.centre[0] = f32::NAN);
-    assert_inconsistent(&e, "FRAMES", "not finite");
-    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale[1] = -1.0);
-    assert_inconsistent(&e, "SPACE", "negative");
-    let e = error_of(|index| index.config.tau = -1.0);
-    assert_inconsistent(&e, "META", "tau");
-    let e = error_of(|index| index.config.rank = 2);
-    assert_inconsistent(&e, "FRAMES", "cell 3 has 3 axes");
-    let e = error_of(|index| segment(index).history.epochs[0].loss = f64::INFINITY);
-    assert_inconsistent(&e, "META", "null");
-}
-
-#[test]
-fn sections_that_do_not_fit_together_are_refused() {
-    let e = error_of(|index| change_vectors(index, |values| values.truncate(5)));
-    assert_inconsistent(&e, "META", "VECTORS");
-    let e = error_of(|index| change!(index.segment.ids, |v| v.truncate(39)));
-    assert_inconsistent(&e, "META", "39 points");
-    let e = error_of(|index| segment(index).cells.truncate(3));
-    assert_inconsistent(&e, "MEANS", "ask for 60 bytes");
-    let e = error_of(|index| {
-        segment(index).model.factors.values_mut().pop();
-    });
-    assert_inconsistent(&e, "FACTORS", "bytes");
-    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale.extend([0.0; 16]));
-    assert_inconsistent(&e, "SPACE", "ask for 276 bytes more, it has 340");
-    let e = error_of(|index| Arc::make_mut(&mut index.transform).scale.push(1.0));
-    assert!(matches!(e, FormatError::Padding { .. }), "{e:?}");
-    let e = error_of(|index| index.config.model = crate::config::Model::AnisotropicCells);
-    assert_inconsistent(&e, "META", "another segment");
-    let e = error_of(|index| segment(index).cells[2].bins = segment(index).cells[1].bins.clone());
-    assert_inconsistent(&e, "BINS", "a grid of 1 coordinates in a frame of 2 axes");
-    let e = error_of(|index| {
-        segment(index).cells[2].bins = segment(&mut sample(60, Covariance::Full, 9)).cells[2]
-            .bins
-            .clone()
-    });
-    assert_inconsistent(&e, "BINS", "is not below 40");
-    let e = error_of(|index| {
-        segment(index).cells[2].bins = segment(&mut sample(30, Covariance::Full, 9)).cells[2]
-            .bins
-            .clone()
-    });
-    assert_inconsistent(&e, "BINS", "position 31 is in no cell");
-}
-
-#[test]
-fn grids_cannot_ask_for_any_amount_of_memory() {
-    let huge = crate::cell::sphere::Steps {
-        lo: 0.0,
-        hi: 1.0,
-        count: 1 << 20,
-    };
-    let mut index = sample(40, Covariance::Full, 9);
-    let grid = Grid::from_steps(&[huge]).unwrap();
-    let empty = Bins::build(grid, &[], &[]).unwrap();
-    let sample = segment(&mut index);
-    for _ in 0..5 {
-        let mut cell = sample.cells[1].clone();
-        cell.bins = empty.clone();
-        sample.cells.push(cell);
-        sample.model.means.push_row(&[0.0; 5]);
-        sample.model.factors.values_mut().extend([1.0; 15]);
-    }
-    let error = Index::from_bytes(&index.to_bytes()).unwrap_err();
-    assert_inconsistent(&error, "BINS", "too large");
-    let directory = tempfile::tempdir().unwrap();
-    let error = index
-        .save(directory.path().join("x"))
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("radial_steps"), "{error}");
-}
-
-#[test]
-fn verify_finds_what_opening_leaves_out() {
-    let e = verify_error_of(|index| change!(index.segment.ids, |v| v[3] = v[17]));
-    assert_inconsistent(&e, "IDS", "given twice");
-    let e = verify_error_of(|index| segment(index).cells[2].frame.basis.row_mut(1)[2] = 0.5);
-    assert_inconsistent(&e, "FRAMES", "cell 2: axes 1 and 1");
-    let e = verify_error_of(|index| {
-        Arc::make_mut(&mut index.transform)
-            .rotation
-            .as_mut()
-            .unwrap()
-            .row_mut(4)[0] = 1.0
-    });
-    assert_inconsistent(&e, "SPACE", "axes");
-    let e = verify_error_of(|index| change_vectors(index, |values| values[5 * 4] += 50.0));
-    assert_inconsistent(&e, "BINS", "position 4 does not lie");
-    let e = verify_error_of(|index| {
-        let parts = segment(index).cells[1].bins.parts();
-        let (grid, occupied) = (parts.grid.clone(), parts.occupied.to_vec());
-        let mut members = parts.members.to_vec();
-        let mut offsets = parts.offsets.to_vec();
-        // The first bin's first member once more at the end of the last bin.
-        members.push(members[0]);
-        let last = offsets.len() - 2;
-        members[offsets[last] as usize..].sort_unstable();
-        *offsets.last_mut().unwrap() += 1;
-        segment(index).cells[1].bins = Bins::from_parts(grid, occupied, offsets, members).unwrap();
-    });
-    assert!(
-        matches!(
-            &e,
-            FormatError::Inconsistent {
-                section: "BINS",
-                ..
-            }
+fn a_meta_that_does_not_fit_the_sections_is_refused() {
+    for (from, to, words) in [
+        (r#""dim":9"#, r#""dim":0"#, "12 points of dimension 0"),
+        (r#""dim":9"#, r#""dim":8"#, "VECTORS"),
+        (r#""points":12"#, r#""points":13"#, "13 points"),
+        (
+            r#""points":12"#,
+            r#""points":4294967295"#,
+            "more than positions",
         ),
-        "{e:?}"
-    );
+        (r#""cells":3,"element"#, r#""cells":0,"element"#, "0 cells"),
+        (r#""element":"f32""#, r#""element":"f64""#, "f64"),
+        (r#""bin_size":8"#, r#""bin_size":0"#, "bin_size"),
+        (r#""seed":4"#, r#""sede":4"#, "sede"),
+        (r#""calibration""#, r#""calibrations""#, "calibrations"),
+    ] {
+        let foreign = Foreign::new(KINDS, |meta| {
+            assert!(meta.contains(from), "{meta}");
+            meta.replacen(from, to, 1)
+        });
+        assert_inconsistent(&foreign.error(), "META", words);
+    }
+    let error = Foreign::new(KINDS, |meta| {
+        meta.replacen(r#""cells":3,"element"#, r#""cells":4,"element"#, 1)
+    });
+    assert_inconsistent(&error.error(), "CELLS", "3 cells, META says 4");
 }

@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use super::super::atomic::{Disk, Place, replace};
-use super::super::save_to;
+use garlic_core::file::atomic::{Disk, Place, replace};
+use garlic_core::file::{self, Decode, Fault, Reader};
+
+use super::super::{Encoded, save_to};
 use super::*;
 use crate::Error;
 
@@ -161,7 +163,7 @@ fn fail_everywhere(old: Option<&Index>, new: &Index, code: i32, short: usize) ->
 
 #[test]
 fn a_failing_device_leaves_everything_as_it_was() {
-    let old = sample(10, Covariance::Isotropic, 1);
+    let old = sample(10, 8, Store::F32, 1);
     for new in indexes() {
         for code in [NO_SPACE, IO_ERROR] {
             for old in [None, Some(&old)] {
@@ -175,11 +177,11 @@ fn a_failing_device_leaves_everything_as_it_was() {
 
 #[test]
 fn a_failure_at_any_of_many_short_writes_is_reported() {
-    let old = sample(10, Covariance::Isotropic, 1);
+    let old = sample(10, 8, Store::F32, 1);
     for new in &indexes()[..2] {
         let failed = fail_everywhere(Some(&old), new, NO_SPACE, 61);
         let writes = failed.iter().filter(|step| **step == Step::Write).count();
-        assert_eq!(writes, new.to_bytes().len().div_ceil(61));
+        assert_eq!(writes, new.to_bytes().unwrap().len().div_ceil(61));
     }
 }
 
@@ -188,10 +190,10 @@ fn a_full_device_is_an_error() {
     let Ok(mut full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
         return;
     };
-    let index = sample(20, Covariance::Full, 2);
-    let source = super::super::Source::new(&index).unwrap();
-    let layout = super::super::write::measure(&source).unwrap();
-    let error = super::super::write::write(&source, &layout, &mut full).unwrap_err();
+    let index = sample(20, 8, Store::F32, 2);
+    let encoded = Encoded::new(&index).unwrap();
+    let layout = file::measure(&encoded).unwrap();
+    let error = file::write(&encoded, &layout, &mut full).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(NO_SPACE));
 }
 
@@ -210,7 +212,7 @@ fn a_stale_temporary_file_is_no_obstacle_and_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     let stale = format!(".an.index.{}-0.tmp", std::process::id());
     fs::write(directory.path().join(&stale), "of another").unwrap();
-    let index = sample(20, Covariance::Full, 2);
+    let index = sample(20, 8, Store::F32, 2);
     index.save(directory.path().join("an.index")).unwrap();
     let mut found = names(directory.path());
     found.sort();
@@ -225,7 +227,7 @@ fn a_stale_temporary_file_is_no_obstacle_and_not_touched() {
 fn a_name_as_long_as_allowed_can_be_saved() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("n".repeat(255));
-    let index = sample(20, Covariance::Full, 2);
+    let index = sample(20, 8, Store::F32, 2);
     index.save(&path).unwrap();
     assert_eq!(Index::open(&path).unwrap(), index);
 }
@@ -252,16 +254,15 @@ impl io::Read for FailingRead<'_> {
 #[test]
 fn a_read_error_is_not_taken_for_damage() {
     for index in indexes() {
-        let bytes = index.to_bytes();
+        let bytes = index.to_bytes().unwrap();
         for left in (0..bytes.len()).step_by(37) {
             let device = FailingRead {
                 bytes: &bytes,
                 left,
             };
-            match super::super::decode::read_index(device, bytes.len() as u64) {
-                Err(super::super::Fault::Io(error)) => {
-                    assert_eq!(error.raw_os_error(), Some(IO_ERROR));
-                }
+            let read = Reader::open(device, bytes.len() as u64);
+            match read.and_then(|mut reader| Index::decode(&mut reader)) {
+                Err(Fault::Io(error)) => assert_eq!(error.raw_os_error(), Some(IO_ERROR)),
                 other => panic!("{left}: {other:?}"),
             }
         }

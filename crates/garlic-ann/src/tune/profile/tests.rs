@@ -1,24 +1,17 @@
 //! Predictions against what searches do.
 
-use garlic_linalg::{Rows, permutation, random_stream, uniform_unit};
+use garlic_core::{Cancel, SearchStats, TopK};
+use garlic_linalg::permutation;
 
 use super::super::measure::Trial;
 use super::super::truth;
 use super::*;
-use crate::search::{SearchStats, TopK};
-use garlic_core::Cancel;
+use crate::testdata::{gaussian, rows};
 
 const DIM: usize = 16;
 const POINTS: usize = 6000;
 const QUERIES: usize = 400;
 const KS: [usize; 2] = [1, 10];
-
-/// Values with a normal distribution, by the sum of twelve uniform ones.
-fn gaussian() -> Vec<f32> {
-    let mut random = random_stream(2, 61);
-    let mut value = || (0..12).map(|_| uniform_unit(&mut random)).sum::<f64>() - 6.0;
-    (0..POINTS * DIM).map(|_| value() as f32).collect()
-}
 
 /// What a setting did, per query.
 struct Done {
@@ -52,7 +45,7 @@ fn predicted(profile: &Profile, place: Place) -> Done {
 }
 
 fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
-    let view = Snapshot::new(trial.index);
+    let view = trial.index.snapshot();
     // A query finds itself as well.
     let wider = Plan {
         k: plan.k + 1,
@@ -76,13 +69,12 @@ fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
 
 #[test]
 fn predictions_are_close_to_what_searches_do() {
-    let values = gaussian();
-    let rows = Rows::new(&values, DIM).unwrap();
+    let values = gaussian(POINTS, DIM, 2);
     let builder = Index::builder().set("calibration_queries", "0").unwrap();
-    let index = builder.build(rows).unwrap();
+    let index = builder.build(rows(&values, DIM)).unwrap();
     let prices = Prices::new(&index);
     let held = permutation(POINTS, 1, 1);
-    let view = Snapshot::new(&index);
+    let view = index.snapshot();
     let queries = truth(&view, &held[..QUERIES], &KS, &Cancel::default()).unwrap();
     let profiles = profile(&index, &queries, &KS, &[QUERIES; 2], &prices);
     let mut recalls = Vec::new();

@@ -1,27 +1,21 @@
 //! Growth: the same bytes for any number of threads, and what is due when.
 
-use garlic_linalg::{Rows, random_stream, uniform_unit};
+use garlic_core::pool::Workers;
+use garlic_core::{Metric, Rows, Search};
 
 use super::Due;
 use crate::config::Config;
-use crate::index::{Index, Workers};
-use crate::search::Search;
-use garlic_core::metric::Metric;
+use crate::segment::Index;
+use crate::testdata::{ids, uniform};
 
 const DIM: usize = 8;
 
 fn cloud(count: usize, seed: u64) -> Vec<f32> {
-    let mut random = random_stream(seed, 41);
-    let values = (0..count * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
-    values.collect()
+    uniform(count, DIM, seed)
 }
 
 fn rows(values: &[f32]) -> Rows<'_> {
-    Rows::new(values, DIM).unwrap()
-}
-
-fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
-    range.collect()
+    crate::testdata::rows(values, DIM)
 }
 
 /// A life past the first training and past a doubling, with removals, updates and a check of targets in between.
@@ -45,7 +39,7 @@ fn grown(threads: usize, metric: Metric) -> Vec<Vec<u8>> {
         if changed.iter().all(|id| index.contains(*id)) {
             index.update(rows(some), &changed).unwrap();
         }
-        states.push(index.to_bytes());
+        states.push(index.to_bytes().unwrap());
         first = end;
     }
     assert!(index.drift().trainings >= 2, "{:?}", index.drift());
@@ -83,7 +77,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
     assert_eq!(add(&mut index, 5122), Some(Due::Check));
     index.maintain().unwrap();
     assert_eq!(index.due(), None);
-    assert_eq!(index.tempered().unwrap().calibration.checked, 5122);
+    assert_eq!(index.calibration().checked, 5122);
     assert_eq!(add(&mut index, 8193), Some(Due::Check));
     assert_eq!(add(&mut index, 8194), Some(Due::Training));
     index.maintain().unwrap();
@@ -132,7 +126,7 @@ fn strangers_make_a_check_due() {
     let elsewhere: Vec<f32> = data[..10 * DIM].iter().map(|v| v - 90.0).collect();
     index.add_only(rows(&elsewhere), &ids(7000..7010)).unwrap();
     assert_eq!((index.due(), index.build_stats.uncovered), (None, 10));
-    let mut opened = Index::from_bytes(&index.to_bytes()).unwrap();
+    let mut opened = Index::from_bytes(&index.to_bytes().unwrap()).unwrap();
     assert_eq!(opened.due(), Some(Due::Check));
     let known = rows(&data[..10 * DIM]);
     opened.add_only(known, &ids(8000..8010)).unwrap();

@@ -1,42 +1,39 @@
 //! When a cell is fitted anew, and to what.
 
-use garlic_linalg::{Rows, random_stream, uniform_unit};
-
 use super::*;
-use crate::{Config, Index};
+use crate::Index;
+use crate::testdata::{config, ids, rows, uniform};
 
 const DIM: usize = 4;
 const N: usize = 400;
 
 /// Points around `centre`, wide along the first coordinate and flat along the last.
 fn cloud(centre: f32, width: f32, seed: u64) -> Vec<f32> {
-    let mut rng = random_stream(seed, 4);
-    let coordinate = |i: usize| {
-        let spread = width * [8.0, 4.0, 2.0, 1.0][i % DIM];
-        centre + spread * (uniform_unit(&mut rng) as f32 - 0.5)
-    };
-    (0..N * DIM).map(coordinate).collect()
+    let mut values = uniform(N, DIM, seed);
+    for (i, value) in values.iter_mut().enumerate() {
+        *value = centre + width * [8.0, 4.0, 2.0, 1.0][i % DIM] * *value;
+    }
+    values
 }
 
 /// One cell, and one it stays: a number of cells that was asked for splits none.
 fn one_cell(values: &[f32]) -> Index {
-    let config = Config {
-        cells: 1,
-        axes: 2,
-        bin_size: 8,
-        calibration_queries: 0,
-        ..Config::default()
-    };
+    let config = config(&[
+        ("cells", 1),
+        ("axes", 2),
+        ("bin_size", 8),
+        ("calibration_queries", 0),
+    ]);
     let builder = Index::builder().config(config).threads(1);
-    builder.build(Rows::new(values, DIM).unwrap()).unwrap()
+    builder.build(rows(values, DIM)).unwrap()
 }
 
 /// The index with as many points more, which are too many for a tail.
 fn grown(index: &Index, values: &[f32]) -> Index {
     let mut index = index.clone();
-    let ids: Vec<u64> = (N as u64..2 * N as u64).collect();
-    index.add(Rows::new(values, DIM).unwrap(), &ids).unwrap();
-    let view = index.view().unwrap();
+    let new = ids(N as u64..2 * N as u64);
+    index.add(rows(values, DIM), &new).unwrap();
+    let view = index.snapshot();
     assert_eq!((view.cells(), view.points_in(0)), (1, 2 * N));
     assert!(view.live_cell(0).run.is_some() && view.live_cell(0).tail.is_none());
     index
@@ -44,14 +41,14 @@ fn grown(index: &Index, values: &[f32]) -> Index {
 
 /// Mean, axes and variances of the only cell.
 fn fitted(index: &Index) -> (&[f32], &[f32], &[f32]) {
-    let view = index.view().unwrap();
+    let view = index.snapshot();
     let frame = view.frame(0);
     (view.mean(0), frame.axes, frame.variances)
 }
 
 /// The mean of the points of the only cell, and their mean squared distance from it.
 fn truth(index: &Index) -> (Vec<f32>, f64) {
-    let view = index.view().unwrap();
+    let view = index.snapshot();
     let members = gather(&view, 0, None).unwrap();
     let rows = members.points.as_rows();
     let mean: Vec<f32> = (0..rows.dim())
@@ -67,7 +64,7 @@ fn assert_fits(index: &Index) {
     let (at, _, variances) = fitted(index);
     let off = f64::from(garlic_simd::l2_squared(at, &mean));
     assert!(off < 1e-6 * radius, "{at:?}, not {mean:?}");
-    let view = index.view().unwrap();
+    let view = index.snapshot();
     let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
     let others = (view.segment.cells.dim() - view.segment.cells.rank()) as f64;
     let fitted = along + f64::from(view.frame(0).residual) * others;
@@ -132,8 +129,7 @@ fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
     let index = one_cell(&cloud(0.0, 1.0, 1));
     let mut rest = grown(&index, &cloud(0.0, 0.2, 3));
     // Those it was fitted to go; what is left is small.
-    let gone: Vec<u64> = (0..N as u64).collect();
-    rest.remove(&gone).unwrap();
+    rest.remove(&ids(0..N as u64)).unwrap();
     assert!(fitted(&rest).2[0] < 0.2 * fitted(&index).2[0]);
     assert_fits(&rest);
 }
@@ -142,13 +138,13 @@ fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
 fn a_cell_fitted_anew_knows_as_many_axes_as_the_others() {
     // Points for one axis of two.
     let mut index = one_cell(&cloud(0.0, 1.0, 1)[..40 * DIM]);
-    assert_eq!(index.tempered().unwrap().model().form().known, 1);
+    assert_eq!(index.segment.cells.form().known, 1);
     let before = fitted(&index).0.to_vec();
-    let ids: Vec<u64> = (40..40 + N as u64).collect();
     let more = cloud(5.0, 1.0, 2);
-    index.add(Rows::new(&more, DIM).unwrap(), &ids).unwrap();
+    let new = ids(40..40 + N as u64);
+    index.add(rows(&more, DIM), &new).unwrap();
     let (mean, _, variances) = fitted(&index);
     assert_ne!(mean, before);
-    let residual = index.view().unwrap().frame(0).residual;
+    let residual = index.snapshot().frame(0).residual;
     assert!(variances[0] > residual && variances[1] == residual);
 }
