@@ -1,24 +1,25 @@
 //! A few points far away change nothing for all the others.
 
+mod testdata;
+
 use garlic_ann::{Index, Rows, Search};
-use garlic_linalg::{random_stream, uniform_unit};
+use testdata::normal;
 
 const DIM: usize = 24;
 const POINTS: usize = 12_000;
 
 /// A normal distribution whose coordinates matter ever less.
 fn cloud(count: usize, seed: u64) -> Vec<f32> {
-    let mut random = random_stream(seed, 71);
-    let mut value = || (0..12).map(|_| uniform_unit(&mut random)).sum::<f64>() - 6.0;
-    let scaled = |i: usize| (value() / (1.0 + (i % DIM) as f64 / 4.0)) as f32;
-    (0..count * DIM).map(scaled).collect()
+    let values = normal(count, DIM, seed).into_iter().enumerate();
+    let scaled = |(i, v): (usize, f64)| (v / (1.0 + (i % DIM) as f64 / 4.0)) as f32;
+    values.map(scaled).collect()
 }
 
 /// Mean multiply-adds of queries like most points.
 fn work(index: &Index, queries: Rows<'_>) -> f64 {
     let search = Search::new(10).recall(0.9);
     let answers = index.search_batch(queries, &search).unwrap();
-    let sum: u64 = answers.iter().map(|a| a.work.total_madds()).sum();
+    let sum: u64 = answers.iter().map(|a| a.stats.total_madds()).sum();
     sum as f64 / answers.len() as f64
 }
 
@@ -36,19 +37,12 @@ fn twenty_of_twelve_thousand_points_decide_nothing() {
         builder.build(Rows::new(values, DIM).unwrap()).unwrap()
     };
     let (plain, robust) = (build(&values), build(&with));
-    let model = |index: &Index| index.tempered().unwrap().model().clone();
+    let axes = |index: &Index| index.cell_shape(0).unwrap().variances.len() as f64;
+    let dimension = |index: &Index| index.transform().out_dim() as f64;
     for (name, before, after) in [
         ("cells", plain.cells() as f64, robust.cells() as f64),
-        (
-            "dimension",
-            model(&plain).dim() as f64,
-            model(&robust).dim() as f64,
-        ),
-        (
-            "axes",
-            model(&plain).rank() as f64,
-            model(&robust).rank() as f64,
-        ),
+        ("dimension", dimension(&plain), dimension(&robust)),
+        ("axes", axes(&plain), axes(&robust)),
         ("work", work(&plain, queries), work(&robust, queries)),
     ] {
         let off = (after / before - 1.0).abs();

@@ -3,7 +3,7 @@
 //!
 //! Nobody should do that, and what is found afterwards means nothing. But `cp new.garlic index.garlic` does it.
 
-mod small;
+mod testdata;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use garlic_ann::{Config, Filter, Index, Metric, Range, Rows, Search};
+use garlic_ann::{Config, Filter, Index, Metric, NeighborIndex as _, RangeSearch, Rows, Search};
 use roaring::RoaringTreemap;
+use testdata::{config, ids, small};
 
 /// How long all calls on a small index may take before they hang.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,15 +26,12 @@ fn many_cells(settings: &[(&str, &str)], metric: Metric, seed: u64) -> Index {
 }
 
 fn build(dim: usize, settings: &[(&str, &str)], metric: Metric, seed: u64) -> Index {
-    let mut config = Config {
+    let given = [("cells", "12"), ("bin_size", "4"), ("axes", "2")];
+    let config = Config {
         seed,
         metric,
-        ..Config::default()
+        ..config(&[&given, settings].concat())
     };
-    let given = [("cells", "12"), ("bin_size", "4"), ("axes", "2")];
-    for (key, value) in given.iter().chain(settings) {
-        config.set(key, value).unwrap();
-    }
     let mut values = small::points(400 * dim / small::DIM);
     for (i, value) in values.iter_mut().enumerate() {
         *value += (i as u64 * (seed + 11) % 97) as f32;
@@ -66,7 +64,7 @@ fn overwrite(path: &Path, bytes: &[u8]) {
 
 /// Contents of the same length as `sound`.
 fn contents(sound: &[u8], seed: u64) -> Vec<(&'static str, Vec<u8>)> {
-    let mut other = many_cells(&[], Metric::Euclidean, seed + 100).to_bytes();
+    let mut other = many_cells(&[], Metric::Euclidean, seed + 100).to_bytes().unwrap();
     other.resize(sound.len(), 0);
     let mut state = seed | 1;
     let mut random = || {
@@ -117,7 +115,7 @@ fn call_everything(index: &Index) -> Vec<String> {
     let bitmap: RoaringTreemap = (0..500).step_by(3).collect();
     let filters = [
         None,
-        Some(Filter::ids((0..40).collect::<Vec<u64>>())),
+        Some(Filter::ids(ids(0..40))),
         Some(Filter::predicate(|id| id % 3 != 0)),
         Some(Filter::bitmap(bitmap)),
     ];
@@ -158,10 +156,10 @@ fn call_everything(index: &Index) -> Vec<String> {
             }
         }
         for (name, range) in [
-            ("range", Range::new(20.0)),
-            ("range of recall", Range::new(20.0).recall(0.9)),
-            ("range of all", Range::new(f32::MAX)),
-            ("empty range", Range::new(0.0)),
+            ("range", RangeSearch::new(20.0)),
+            ("range of recall", RangeSearch::new(20.0).recall(0.9)),
+            ("range of all", RangeSearch::new(f32::MAX)),
+            ("empty range", RangeSearch::new(0.0)),
         ] {
             let range = match filter {
                 Some(filter) => range.filter(filter.clone()),
@@ -198,14 +196,13 @@ fn look_at_everything(index: &Index, failed: &mut Vec<String>) {
         }
     });
     returns("bins and cells", failed, || {
-        if let Some(body) = index.tempered() {
-            for bin in 0..body.bins() + 2 {
-                let _ = body.bin(bin);
-            }
-            for cell in 0..index.cells() {
-                let _ = (body.cell_len(cell), body.model().variances(cell));
-            }
+        let _ = (index.bins(), index.code_bits(), index.cell_sizes());
+        for cell in 0..index.cells() + 2 {
+            let _ = index.cell_shape(cell);
         }
+    });
+    returns("details", failed, || {
+        let _ = (index.details(), index.exhaustive_targets());
     });
     returns("bytes", failed, || drop(index.to_bytes()));
     returns("equality", failed, || {
@@ -230,7 +227,7 @@ fn change_copies(index: &Index, failed: &mut Vec<String>) {
     let mut copy = index.clone();
     returns("remove", failed, || {
         let _ = copy.remove(&[1, 2, 3]);
-        let _ = copy.remove(&(0..300).collect::<Vec<u64>>());
+        let _ = copy.remove(&ids(0..300));
         let _ = copy.search(query, &Search::new(3));
     });
     returns("compact", failed, || drop(copy.compact()));
@@ -253,7 +250,7 @@ fn every_call_returns_after_the_file_was_overwritten() {
     let path = folder.path().join("index.garlic");
     let mut failures = Vec::new();
     for (kind, index) in indexes() {
-        let sound = index.to_bytes();
+        let sound = index.to_bytes().unwrap();
         for (name, content) in contents(&sound, 9) {
             for warm in [false, true] {
                 small::put(&path, &sound);
@@ -280,7 +277,7 @@ fn every_call_returns_while_the_file_is_overwritten() {
     let path = folder.path().join("index.garlic");
     let mut failures = Vec::new();
     for (kind, index) in indexes() {
-        let sound = index.to_bytes();
+        let sound = index.to_bytes().unwrap();
         small::put(&path, &sound);
         let opened = Index::open(&path).unwrap();
         let stop = AtomicBool::new(false);

@@ -1,58 +1,27 @@
 //! Vectors that 32 bits can hardly tell apart: the true neighbours, or an error that says so.
 
-use garlic_ann::{Config, Error, Filter, Index, Metric, Range, Rows, Search};
-use garlic_linalg::{random_stream, uniform_unit};
+mod testdata;
 
-/// Numbers with mean 0 and variance 1.
-fn normal(n: usize, seed: u64) -> Vec<f64> {
-    let mut random = random_stream(seed, 9);
-    let mut sum = || (0..12).map(|_| uniform_unit(&mut random)).sum::<f64>() - 6.0;
-    (0..n).map(|_| sum()).collect()
-}
+use garlic_ann::{Config, Error, Filter, Index, Metric, RangeSearch, Rows, Search};
+use testdata::truth::ordered_by;
+use testdata::{config, ids, normal, rows};
 
 fn around(centre: f64, spread: f64, n: usize, seed: u64) -> Vec<f32> {
-    let values = normal(n, seed).into_iter();
+    let values = normal(n, 1, seed).into_iter();
     values.map(|v| (centre + spread * v) as f32).collect()
 }
 
 fn build(values: &[f32], dim: usize, metric: Metric) -> garlic_ann::Result<Index> {
     let config = Config {
-        calibration_queries: 20,
         metric,
-        ..Config::default()
+        ..config(&[("calibration_queries", "20")])
     };
     let builder = Index::builder().config(config).threads(2);
     builder.build(Rows::new(values, dim).unwrap())
 }
 
-/// The distance of the vectors as they were given.
-fn reference(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
-    let wide = |v: &[f32]| v.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
-    let (a, b) = (wide(a), wide(b));
-    let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let (la, lb) = match metric {
-        Metric::Cosine => (length(&a), length(&b)),
-        _ => (1.0, 1.0),
-    };
-    let squared: f64 = a
-        .iter()
-        .zip(&b)
-        .map(|(x, y)| (x / la - y / lb).powi(2))
-        .sum();
-    match metric {
-        Metric::Cosine => squared / 2.0,
-        _ => squared.sqrt(),
-    }
-}
-
 fn truth(metric: Metric, values: &[f32], query: &[f32]) -> Vec<(f64, u64)> {
-    let rows = values.chunks(query.len());
-    let mut all: Vec<(f64, u64)> = rows
-        .map(|row| reference(metric, row, query))
-        .zip(0..)
-        .collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    all
+    ordered_by(metric, rows(values, query.len()), query)
 }
 
 /// Exact answers, how many queries were answered, and how many got an error instead.
@@ -102,7 +71,7 @@ fn cosines_that_unit_vectors_cannot_tell_apart_are_an_error() {
         );
         assert!(index.search(&queries[..dim], &Search::new(10)).is_ok());
         // Few points are searched in full, but no proof was asked for and none is claimed.
-        let few = Filter::ids((0..60).collect::<Vec<u64>>());
+        let few = Filter::ids(ids(0..60));
         let answer = index
             .search(&queries[..dim], &Search::new(10).filter(few))
             .unwrap();
@@ -112,7 +81,7 @@ fn cosines_that_unit_vectors_cannot_tell_apart_are_an_error() {
         let batch = index.search_batch(rows, &Search::new(10).exact(true));
         assert!(matches!(batch, Err(Error::TooClose { row, .. }) if row < 30));
         let middle = truth(Metric::Cosine, &values, &queries[..dim])[1000].0 as f32;
-        let range = index.range(&queries[..dim], &Range::new(middle));
+        let range = index.range(&queries[..dim], &RangeSearch::new(middle));
         assert!(matches!(range, Err(Error::TooClose { row: 0, .. })));
     }
 }
@@ -196,7 +165,7 @@ fn equal_directions_are_ties_and_no_error() {
             assert_eq!(found, (0..k.min(8) as u64).collect::<Vec<u64>>());
             assert!(answer.hits.iter().take(8).all(|hit| hit.distance == 0.0));
         }
-        let within = index.range(query, &Range::new(0.0)).unwrap();
+        let within = index.range(query, &RangeSearch::new(0.0)).unwrap();
         assert_eq!(within.hits.len(), 8);
     }
     // The same vector many times, beside a query that is none of them.
@@ -259,7 +228,7 @@ fn distances_that_vanish_in_32_bits_are_refused_or_found() {
                 );
             }
             let radius = (0.5 * (all[9].0 + all[10].0)) as f32;
-            let within = index.range(query, &Range::new(radius)).unwrap();
+            let within = index.range(query, &RangeSearch::new(radius)).unwrap();
             assert_eq!(within.hits.len(), 10);
         }
     }

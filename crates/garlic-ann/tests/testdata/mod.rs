@@ -1,153 +1,114 @@
-//! Indexes of a few kilobytes, of every kind, and searches of all sorts on them.
-#![allow(dead_code, unreachable_pub)] // each test program uses its own part
+//! Data, configurations, brute force and small indexes that the integration tests share. Everything follows from seeds.
+#![allow(dead_code, reason = "each test program uses its own part")]
 
-use std::fs;
-use std::path::Path;
+pub(crate) mod small;
+pub(crate) mod truth;
 
-use garlic_ann::{Config, Configuration, Error, Filter, Hit, Index, RangeSearch, Rows, Search};
+use std::ops::Range;
 
-/// Dimension of the vectors.
-pub const DIM: usize = 3;
+use garlic_ann::{Config, Configuration as _, Rows};
+use garlic_linalg::{random_stream, uniform_unit};
 
-/// Points in three clumps; whole numbers, so that every type can store them.
-pub fn points(count: usize) -> Vec<f32> {
-    let coordinate = |i: usize| (i / DIM % 3 * 80 + i * 37 % 41 + i % DIM * 7) as f32;
-    (0..count * DIM).map(coordinate).collect()
-}
+/// Stream of the random numbers here.
+const STREAM: u64 = 3;
 
-fn build(count: usize, settings: &[(&str, &str)]) -> Index {
-    let mut config = Config {
-        seed: 3,
-        ..Config::default()
-    };
+/// The default parameters, except for these.
+pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
+    let mut config = Config::default();
     for (key, value) in settings {
         config.set(key, value).unwrap();
     }
-    let values = points(count);
-    let builder = Index::builder().config(config).threads(1);
-    builder.build(Rows::new(&values, DIM).unwrap()).unwrap()
+    config
 }
 
-/// An index of tempered cells.
-pub fn tempered(store: &str, code_bits: &str) -> Index {
-    let settings = [
-        ("cells", "3"),
-        ("bin_size", "3"),
-        ("axes", "2"),
-        ("calibration_queries", "0"),
-        ("store", store),
-        ("code_bits", code_bits),
-    ];
-    build(30, &settings)
+/// Identifiers that follow each other.
+pub(crate) fn ids(range: Range<u64>) -> Vec<u64> {
+    range.collect()
 }
 
-/// A larger index of tempered cells that has measured what recall targets take.
-pub fn calibrated() -> Index {
-    let settings = [
-        ("cells", "3"),
-        ("bin_size", "6"),
-        ("axes", "2"),
-        ("store", "f16"),
-    ];
-    build(60, &settings)
+/// Values from 0 to 1, evenly distributed.
+pub(crate) fn uniform(n: usize, dim: usize, seed: u64) -> Vec<f32> {
+    let mut random = random_stream(seed, STREAM);
+    (0..n * dim)
+        .map(|_| uniform_unit(&mut random) as f32)
+        .collect()
 }
 
-/// All kinds, with their names.
-pub fn indexes() -> Vec<(&'static str, Index)> {
-    vec![
-        ("f32, 8 bits", tempered("f32", "8")),
-        ("f16, 4 bits", tempered("f16", "4")),
-        ("u8, 8 bits", tempered("u8", "8")),
-        ("calibrated", calibrated()),
-    ]
+/// Values of a normal distribution with mean 0 and variance 1, by the sum of twelve uniform ones.
+pub(crate) fn normal(n: usize, dim: usize, seed: u64) -> Vec<f64> {
+    let mut random = random_stream(seed, STREAM);
+    let mut sum = || (0..12).map(|_| uniform_unit(&mut random)).sum::<f64>() - 6.0;
+    (0..n * dim).map(|_| sum()).collect()
 }
 
-/// Writes a new file: cutting and filling an old one makes some file systems wait for the disk.
-pub fn put(path: &Path, bytes: &[u8]) {
-    let _ = fs::remove_file(path);
-    fs::write(path, bytes).unwrap();
-}
-
-/// Queries on a point, between points, and far away.
-pub const QUERIES: [f32; 4 * DIM] = [
-    80.0, 90.0, 99.0, 40.5, 60.25, 3.0, 500.25, -300.5, 0.0, 0.0, 9.0, 15.0,
-];
-
-/// Answers to searches of all sorts, each checked for what must be true whatever the index holds.
-pub fn search_all(index: &Index) -> Vec<Vec<Hit>> {
-    let searches = [
-        Search::new(3),
-        Search::new(2).exact(true),
-        Search::new(40).probes(2).bins(0.5),
-        Search::new(5).probes(usize::MAX).bins(1.0),
-        Search::new(4).recall(0.99),
-        Search::new(4).probes(3).rerank(usize::MAX),
-    ];
-    let queries = Rows::new(&QUERIES, DIM).unwrap();
-    let mut all = Vec::new();
-    for (number, search) in searches.iter().enumerate() {
-        let k = search.k();
-        let mut answers: Vec<Vec<Hit>> = Vec::new();
-        if number == 0 {
-            let batch = sound(index.search_batch(queries, search));
-            answers.extend(batch.into_iter().map(|a| a.hits));
-        }
-        for query in queries.iter() {
-            answers.push(sound(index.search(query, search)).hits);
-        }
-        for hits in &answers {
-            assert!(hits.len() <= k.min(index.len()), "{hits:?}");
-            assert!(hits.iter().all(|hit| hit.distance >= 0.0), "{hits:?}");
-            assert!(hits.is_sorted_by(|a, b| a.distance <= b.distance));
-        }
-        all.extend(answers);
-    }
-    all
-}
-
-/// The same with filters and ranges as well, and a copy that is changed.
-#[allow(dead_code, reason = "not every test asks for more")]
-pub fn search_and_change(index: &Index) -> Vec<Vec<Hit>> {
-    let mut all = search_all(index);
-    let queries = Rows::new(&QUERIES, DIM).unwrap();
-    for query in queries.iter() {
-        let filter = Filter::predicate(|id| id % 3 != 0);
-        let searches = [Search::new(4), Search::new(4).exact(true)];
-        for search in searches {
-            let hits = sound(index.search(query, &search.filter(filter.clone()))).hits;
-            assert!(hits.iter().all(|hit| hit.id % 3 != 0), "{hits:?}");
-            all.push(hits);
-        }
-        for range in [RangeSearch::new(20.0), RangeSearch::new(20.0).recall(0.9)] {
-            let hits = sound(index.range(query, &range)).hits;
-            assert!(hits.iter().all(|hit| hit.distance <= 20.0), "{hits:?}");
-            all.push(hits);
+/// Points near a curved sheet of four dimensions in `dim`, with noise: clustered and anisotropic, as data are.
+pub(crate) fn sheet(n: usize, dim: usize, seed: u64) -> Vec<f32> {
+    let mut random = random_stream(seed, STREAM);
+    let mut mix = random_stream(11, STREAM);
+    let waves: Vec<[f32; 4]> = (0..dim)
+        .map(|_| std::array::from_fn(|_| 2.0 * uniform_unit(&mut mix) as f32 - 1.0))
+        .collect();
+    let mut values = Vec::with_capacity(n * dim);
+    for _ in 0..n {
+        let t: [f32; 4] = std::array::from_fn(|_| uniform_unit(&mut random) as f32 * 3.0);
+        for wave in &waves {
+            let phase: f32 = wave.iter().zip(&t).map(|(a, b)| a * b).sum();
+            values.push(20.0 * phase.sin() + uniform_unit(&mut random) as f32);
         }
     }
-    change(index);
-    all
+    values
 }
 
-/// Changes a copy of an index: whatever the index holds, that works or is an error.
-fn change(index: &Index) {
-    let mut copy = index.clone();
-    let rows = [7.0, 8.0, 9.0, 200.0, 1.0, 0.0];
-    let rows = Rows::new(&rows, DIM).unwrap();
-    let before = copy.len();
-    if copy.add(rows, &[1 << 40, 1 << 41]).is_ok() {
-        assert_eq!(copy.len(), before + 2);
+/// Points in boxes of half width `spread` about so many centres, which lie between -1 and 1 and are the same for any seed.
+pub(crate) fn clumps(n: usize, dim: usize, centres: usize, spread: f32, seed: u64) -> Vec<f32> {
+    let places = uniform(centres, dim, 17);
+    let mut random = random_stream(seed, STREAM);
+    let mut values = Vec::with_capacity(n * dim);
+    for _ in 0..n {
+        let place = (uniform_unit(&mut random) * centres as f64) as usize * dim;
+        for centre in &places[place..place + dim] {
+            let noise = uniform_unit(&mut random) as f32 - 0.5;
+            values.push(2.0 * (centre - 0.5 + spread * noise));
+        }
     }
-    let _ = copy.remove(&(0..200).collect::<Vec<u64>>());
-    let _ = copy.search(&[7.0, 8.0, 9.0], &Search::new(3).exact(true));
-    let _ = copy.compact();
-    let _ = copy.search(&[7.0, 8.0, 9.0], &Search::new(3));
+    values
 }
 
-/// An answer, which damage may leave out but nothing else.
-fn sound<T: Default>(answer: garlic_ann::Result<T>) -> T {
-    match answer {
-        Ok(answer) => answer,
-        Err(Error::Damaged) => T::default(),
-        Err(other) => panic!("{other}"),
+/// Vectors whose coordinates depend on eight hidden ones, plus noise.
+pub(crate) fn hidden(n: usize, dim: usize, seed: u64) -> Vec<f32> {
+    const HIDDEN: usize = 8;
+    let mut random = random_stream(seed, STREAM);
+    let mut value = || uniform_unit(&mut random) as f32 - 0.5;
+    let ways: Vec<f32> = (0..HIDDEN * dim).map(|_| value()).collect();
+    let mut values = Vec::with_capacity(n * dim);
+    for _ in 0..n {
+        let hidden: [f32; HIDDEN] = std::array::from_fn(|_| value());
+        for column in 0..dim {
+            let way = (0..HIDDEN).map(|h| hidden[h] * ways[h * dim + column]);
+            values.push(way.sum::<f32>() + 0.1 * value());
+        }
     }
+    values
+}
+
+/// Whole numbers from 0 to 100.
+pub(crate) fn lattice(n: usize, dim: usize) -> Vec<f32> {
+    (0..n * dim)
+        .map(|i| ((i * 37 + i / 7) % 101) as f32)
+        .collect()
+}
+
+/// The values as whole numbers from 0 to 255, the least as 0 and the largest as 255.
+pub(crate) fn to_bytes(mut values: Vec<f32>) -> Vec<f32> {
+    let low = values.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for v in &mut values {
+        *v = ((*v - low) / (high - low) * 255.0).round();
+    }
+    values
+}
+
+/// Vectors of dimension `dim`.
+pub(crate) fn rows(values: &[f32], dim: usize) -> Rows<'_> {
+    Rows::new(values, dim).unwrap()
 }
