@@ -3,7 +3,7 @@
 
 mod testdata;
 
-use garlic_ann::{Answer, Config, Index, NeighborSearcher as _ as _, RangeSearch, Rows, Search};
+use garlic_ann::{Answer, Config, Index, NeighborSearcher as _, RangeSearch, Rows, Search};
 use testdata::truth::Recall;
 use testdata::{config, rows, sheet, to_bytes};
 
