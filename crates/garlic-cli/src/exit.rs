@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn every_error_of_the_library_has_its_documented_code() {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../garlic-ann/src/error.rs");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../garlic-core/src/error.rs");
         let source = std::fs::read_to_string(source).unwrap();
         let variants = source.split_once("pub enum Error {").unwrap().1;
         let variants = variants.split_once("\n}\n").unwrap().0;

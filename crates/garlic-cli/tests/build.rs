@@ -133,10 +133,15 @@ fn the_history_is_one_entry_an_epoch() {
 fn wrong_parameters_are_wrong_usage() {
     let lab = Lab::new();
     let run = |more: &[&str]| lab.run(&[&["build", "points.npy", "-o", "x"], more].concat());
-    run(&["--set", "intial_cells=3"])
+    run(&["--set", "bin_sise=3"]).expect_error(2, &["bin_sise", "did you mean `bin_size`?"]);
+    run(&["--set", "tau=3"]).expect_error(2, &["tau", "belongs to preset paper"]);
+    let paper = |more: &[&str]| run(&[&["--preset", "paper"], more].concat());
+    paper(&["--set", "intial_cells=3"])
         .expect_error(2, &["intial_cells", "did you mean `initial_cells`?"]);
-    run(&["--set", "tau=-1"]).expect_error(2, &["tau", "above 0"]);
-    run(&["--set", "init=best"]).expect_error(2, &["init"]);
+    paper(&["--set", "tau=-1"]).expect_error(2, &["tau", "above 0"]);
+    paper(&["--set", "init=best"]).expect_error(2, &["init"]);
+    paper(&["--set", "bin_size=3"]).expect_error(2, &["bin_size", "belongs to preset default"]);
+    paper(&["--live"]).expect_error(2, &["--live", "default"]);
     run(&["--set", "tau"]).expect_error(2, &["KEY=VALUE"]);
     run(&["--preset", "best"]).expect_error(2, &["best", "default", "paper"]);
     for recall in ["0", "1", "1.5", "-0.1", "nan", "high"] {
@@ -152,7 +157,7 @@ fn wrong_parameters_are_wrong_usage() {
     std::fs::write(lab.path("bad.toml"), "tau = = 3\n").unwrap();
     run(&["--config", "bad.toml"]).expect_error(2, &["bad.toml", "TOML"]);
     std::fs::write(lab.path("odd.toml"), "taw = 3\n").unwrap();
-    run(&["--config", "odd.toml"]).expect_error(2, &["odd.toml", "did you mean `tau`?"]);
+    paper(&["--config", "odd.toml"]).expect_error(2, &["odd.toml", "did you mean `tau`?"]);
     run(&["--config", "none.toml"]).expect_error(3, &["none.toml"]);
     assert!(!lab.path("x").exists());
 }

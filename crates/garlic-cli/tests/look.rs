@@ -280,30 +280,26 @@ fn an_absent_data_directory_is_empty_unless_it_was_named() {
 #[test]
 fn the_printed_configuration_builds() {
     let lab = Lab::new();
-    let text = lab.run(&["config"]).expect(0).stdout;
-    assert!(
-        text.contains("# ") && text.contains("\ntau = 3.0\n"),
-        "{text}"
-    );
-    assert!(text.contains("\n# --- Default preset\n"), "{text}");
-    for line in ["model = \"tempered\"", "recall = 0.95", "code_bits = 0"] {
-        assert!(
-            text.contains(&format!("\n{line}\n")),
-            "no `{line}` in\n{text}"
-        );
-    }
-    let paper = lab.run(&["config", "--preset", "paper"]).expect(0).stdout;
-    assert!(paper.contains("\nmodel = \"gaussians\"\n"), "{paper}");
-    // The file decides about the cells; only the quick flags differ from its preset.
-    for (name, text) in [("default", text), ("paper", paper)] {
+    for (preset, lines) in [
+        ("default", ["# --- tuning", "recall = 0.95", "code_bits = 0"]),
+        ("paper", ["# --- loss", "tau = 3.0", "init = \"kmeans-plus-plus\""]),
+    ] {
+        let text = lab.run(&["config", "--preset", preset]).expect(0).stdout;
+        for line in lines {
+            let told = text.contains(&format!("\n{line}\n"));
+            assert!(told, "no `{line}` in\n{text}");
+        }
         std::fs::write(lab.path("all.toml"), &text).unwrap();
-        let summary = &lab
-            .build(&["--config", "all.toml", "--json"])
-            .expect(0)
-            .json()[0];
-        assert_eq!(summary["preset"], name);
+        let args = ["build", "points.npy", "-o", "x", "--config", "all.toml", "--json"];
+        let mut args = [&args[..], &["--preset", preset]].concat();
+        if preset == "paper" {
+            args.extend(["--set", "initial_cells=4", "--set", "epochs=2"]);
+        }
+        let summary = &lab.run(&args).expect(0).json()[0];
+        assert_eq!(summary["preset"], preset);
         let overrides = summary["overrides"].as_object().unwrap();
-        assert_eq!(overrides.len(), 3, "{summary}");
+        let changed = if preset == "paper" { 2 } else { 0 };
+        assert_eq!(overrides.len(), changed, "{summary}");
     }
     lab.run(&["config", "--preset", "none"])
         .expect_error(2, &["none", "default", "paper"]);

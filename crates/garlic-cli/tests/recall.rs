@@ -74,10 +74,9 @@ fn the_default_preset_needs_no_flags() {
     ] {
         assert!(text.contains(word), "no `{word}` in\n{text}");
     }
-    // Parameters of the other preset are told, not used.
+    // Parameters of the other preset are refused, not ignored.
     let ran = lab.run(&[&build[..], &["--set", "epochs=7"]].concat());
-    let told = ran.expect(0).stderr;
-    assert!(told.contains("preset default do not use epochs"), "{told}");
+    ran.expect_error(2, &["epochs", "belongs to preset paper"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Gaussians that their axes and variances describe.
 //!
 //! ```
-//! use garlic_core::{CellShapes, NeighborIndex, Transform};
+//! use garlic_ann::Index;
 //! use garlic_eval::diagnose::{Options, diagnose};
 //! use garlic_linalg::Rows;
 //!
