@@ -46,7 +46,10 @@ fn more_cells_and_more_bins_look_at_more_points() {
         let answers = index.search_batch(rows.slice(0..50), &search).unwrap();
         answers.iter().map(|a| a.stats.codes).sum()
     };
-    assert!([(1, 0.3), (2, 0.3), (4, 0.3), (20, 0.3)].is_sorted_by(|a, b| codes(a.0, a.1) < codes(b.0, b.1)));
+    assert!(
+        [(1, 0.3), (2, 0.3), (4, 0.3), (20, 0.3)]
+            .is_sorted_by(|a, b| codes(a.0, a.1) < codes(b.0, b.1))
+    );
     assert!([(2, 0.1), (2, 0.5), (2, 1.0)].is_sorted_by(|a, b| codes(a.0, a.1) < codes(b.0, b.1)));
     assert_eq!(codes(20, 1.0), 50 * 2000);
 }
@@ -79,7 +82,10 @@ fn given_cells_are_taken_as_they_are() {
     let mut sizes: Vec<usize> = together.values().copied().collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let held = index.calibration().queries;
-    assert!(held <= 300 && sizes[..4].iter().sum::<usize>() >= 3000 - held, "{sizes:?}");
+    assert!(
+        held <= 300 && sizes[..4].iter().sum::<usize>() >= 3000 - held,
+        "{sizes:?}"
+    );
     let exact = Search::new(5).exact(true);
     let plain = Index::builder().seed(2).build(rows).unwrap();
     for query in rows.slice(0..50).iter() {

@@ -122,7 +122,10 @@ fn a_grid_of_settings_gives_what_single_searches_give() {
     let index = build(rows, &config(&[("cells", "12"), ("bin_size", "8")]), 2);
     let (probes, bins) = ([4, 1, 2, 1000], [0.7, 0.1, 1.0]);
     for query in rows.iter().take(40) {
-        let grid = index.searcher().search_grid(query, 6, &probes, &bins).unwrap();
+        let grid = index
+            .searcher()
+            .search_grid(query, 6, &probes, &bins)
+            .unwrap();
         let settings = probes.iter().flat_map(|p| bins.map(|b| (*p, b)));
         let alone = settings.map(|(p, b)| {
             let search = Search::new(6).probes(p).bins(b);
@@ -131,7 +134,23 @@ fn a_grid_of_settings_gives_what_single_searches_give() {
         assert!(grid.into_iter().eq(alone));
     }
     let query = rows.row(0);
-    assert!(index.searcher().search_grid(query, 0, &probes, &bins).is_err());
-    assert!(index.searcher().search_grid(query, 1, &probes, &[1.1]).is_err());
-    assert!(index.searcher().search_grid(query, 1, &[], &bins).unwrap().is_empty());
+    assert!(
+        index
+            .searcher()
+            .search_grid(query, 0, &probes, &bins)
+            .is_err()
+    );
+    assert!(
+        index
+            .searcher()
+            .search_grid(query, 1, &probes, &[1.1])
+            .is_err()
+    );
+    assert!(
+        index
+            .searcher()
+            .search_grid(query, 1, &[], &bins)
+            .unwrap()
+            .is_empty()
+    );
 }

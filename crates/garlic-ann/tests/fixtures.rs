@@ -81,7 +81,10 @@ fn tell(index: &Index) -> Told {
 }
 
 fn first_answers(index: &Index) -> Answers {
-    testdata::small::search_all(index).into_iter().map(pairs).collect()
+    testdata::small::search_all(index)
+        .into_iter()
+        .map(pairs)
+        .collect()
 }
 
 /// Writes what is missing, once, before any test looks.

@@ -64,7 +64,9 @@ fn overwrite(path: &Path, bytes: &[u8]) {
 
 /// Contents of the same length as `sound`.
 fn contents(sound: &[u8], seed: u64) -> Vec<(&'static str, Vec<u8>)> {
-    let mut other = many_cells(&[], Metric::Euclidean, seed + 100).to_bytes().unwrap();
+    let mut other = many_cells(&[], Metric::Euclidean, seed + 100)
+        .to_bytes()
+        .unwrap();
     other.resize(sound.len(), 0);
     let mut state = seed | 1;
     let mut random = || {

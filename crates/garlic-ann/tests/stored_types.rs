@@ -101,7 +101,10 @@ fn bytes_become_floats_when_they_must() {
     assert_eq!((index.stored_as(), index.len()), ("f32", 600));
     expected[1] = (garlic_simd::l2_squared(query, &row).sqrt(), 7777);
     expected.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    assert_eq!(pairs(&index.search(query, &exact).unwrap())[..8], expected[..8]);
+    assert_eq!(
+        pairs(&index.search(query, &exact).unwrap())[..8],
+        expected[..8]
+    );
 
     let mut told = build(Store::U8, base).unwrap();
     let error = told.add(rows(&row, DIM), &[7777]).unwrap_err();

@@ -281,8 +281,14 @@ fn an_absent_data_directory_is_empty_unless_it_was_named() {
 fn the_printed_configuration_builds() {
     let lab = Lab::new();
     for (preset, lines) in [
-        ("default", ["# --- tuning", "recall = 0.95", "code_bits = 0"]),
-        ("paper", ["# --- loss", "tau = 3.0", "init = \"kmeans-plus-plus\""]),
+        (
+            "default",
+            ["# --- tuning", "recall = 0.95", "code_bits = 0"],
+        ),
+        (
+            "paper",
+            ["# --- loss", "tau = 3.0", "init = \"kmeans-plus-plus\""],
+        ),
     ] {
         let text = lab.run(&["config", "--preset", preset]).expect(0).stdout;
         for line in lines {
@@ -290,7 +296,15 @@ fn the_printed_configuration_builds() {
             assert!(told, "no `{line}` in\n{text}");
         }
         std::fs::write(lab.path("all.toml"), &text).unwrap();
-        let args = ["build", "points.npy", "-o", "x", "--config", "all.toml", "--json"];
+        let args = [
+            "build",
+            "points.npy",
+            "-o",
+            "x",
+            "--config",
+            "all.toml",
+            "--json",
+        ];
         let mut args = [&args[..], &["--preset", preset]].concat();
         if preset == "paper" {
             args.extend(["--set", "initial_cells=4", "--set", "epochs=2"]);

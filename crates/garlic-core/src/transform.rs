@@ -2,7 +2,7 @@
 //!
 //! Each index fits its own; exact distances are always taken between the vectors themselves.
 
-use garlic_linalg::{Matrix, Rows, Trans, gemm};
+use garlic_linalg::{Matrix, Operand, Rows, gemm};
 use rayon::prelude::*;
 
 use crate::cancel::Cancel;
@@ -76,13 +76,8 @@ impl Transform {
                 let axes = rotation.as_slice();
                 gemm(
                     out,
-                    &centred,
-                    Trans::No,
-                    axes,
-                    Trans::Yes,
-                    count,
-                    wide,
-                    dim,
+                    Operand::new(&centred, count, dim),
+                    Operand::transposed(axes, wide, dim),
                     1.0,
                     0.0,
                 );

@@ -9,10 +9,24 @@ use std::time::Instant;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use garlic_linalg::{
-    Rows, Trans, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower,
+    Operand, Rows, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower,
     nearest_centres, random_stream, solve_lower, solve_lower_transpose, symmetric_eigen,
     top_components, uniform_unit,
 };
+
+/// Whether an operand is stored transposed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Trans {
+    No,
+    Yes,
+}
+
+fn operand(data: &[f32], trans: Trans, rows: usize, cols: usize) -> Operand<'_> {
+    match trans {
+        Trans::No => Operand::new(data, rows, cols),
+        Trans::Yes => Operand::transposed(data, cols, rows),
+    }
+}
 
 fn main() {
     let mut dimensions: Vec<usize> = std::env::args()
@@ -44,7 +58,13 @@ fn products(d: usize) {
             &format!("gemm, transposed {ta:?} {tb:?}"),
             2.0 * cube,
             || {
-                gemm(&mut c, &a, ta, &b, tb, d, d, d, 1.0, 0.0);
+                gemm(
+                    &mut c,
+                    operand(&a, ta, d, d),
+                    operand(&b, tb, d, d),
+                    1.0,
+                    0.0,
+                );
             },
         );
     }

@@ -7,7 +7,7 @@
 //! falls back on the exact solution while the shorter side allows it; past that any block is about as good.
 
 use crate::decompose::symmetric_eigen;
-use crate::gemm::{Trans, gemm64};
+use crate::gemm::{Operand, gemm64};
 use crate::pca::{dot, finish, mean, orthonormalise, sum_over_chunks};
 use crate::random::{random_stream, uniform_unit};
 use crate::triangular::mirror_lower;
@@ -77,13 +77,8 @@ fn by_gram(rows: Rows<'_>, mean: &[f64], r: usize) -> (Vec<f64>, Vec<f64>) {
     let mut gram = vec![0.0; n * n];
     gemm64(
         &mut gram,
-        &x,
-        Trans::No,
-        &x,
-        Trans::Yes,
-        n,
-        n,
-        d,
+        Operand::new(&x, n, d),
+        Operand::transposed(&x, n, d),
         1.0 / n as f64,
         false,
     );
@@ -93,13 +88,8 @@ fn by_gram(rows: Rows<'_>, mean: &[f64], r: usize) -> (Vec<f64>, Vec<f64>) {
     let mut vectors = vec![0.0; r * d];
     gemm64(
         &mut vectors,
-        &eigen.vectors,
-        Trans::No,
-        &x,
-        Trans::No,
-        r,
-        d,
-        n,
+        Operand::new(&eigen.vectors, r, n),
+        Operand::new(&x, n, d),
         1.0,
         false,
     );
@@ -114,13 +104,8 @@ fn by_covariance(rows: Rows<'_>, mean: &[f64], r: usize) -> (Vec<f64>, Vec<f64>)
         let x = centre(chunk, mean);
         gemm64(
             out,
-            &x,
-            Trans::Yes,
-            &x,
-            Trans::No,
-            d,
-            d,
-            chunk.len(),
+            Operand::transposed(&x, chunk.len(), d),
+            Operand::new(&x, chunk.len(), d),
             1.0,
             false,
         );
@@ -187,19 +172,20 @@ fn by_iteration(rows: Rows<'_>, mean: &[f64], r: usize, block: usize, seed: u64)
 /// Rotates the block and its image so that the rows of `q` are Ritz vectors; returns the Ritz values.
 fn rayleigh_ritz(q: &mut Vec<f64>, cq: &mut Vec<f64>, k: usize, d: usize) -> Vec<f64> {
     let mut h = vec![0.0; k * k];
-    gemm64(&mut h, q, Trans::No, cq, Trans::Yes, k, k, d, 1.0, false);
+    gemm64(
+        &mut h,
+        Operand::new(q, k, d),
+        Operand::transposed(cq, k, d),
+        1.0,
+        false,
+    );
     let eigen = symmetric_eigen(&h, k);
     for block in [q, cq] {
         let mut rotated = vec![0.0; k * d];
         gemm64(
             &mut rotated,
-            &eigen.vectors,
-            Trans::No,
-            block,
-            Trans::No,
-            k,
-            d,
-            k,
+            Operand::new(&eigen.vectors, k, k),
+            Operand::new(block, k, d),
             1.0,
             false,
         );
@@ -273,17 +259,18 @@ fn apply(rows: Rows<'_>, mean: &[f64], q: &[f64]) -> Vec<f64> {
         let mut along = vec![0.0; k * p];
         gemm64(
             &mut along,
-            q,
-            Trans::No,
-            &x,
-            Trans::Yes,
-            k,
-            p,
-            d,
+            Operand::new(q, k, d),
+            Operand::transposed(&x, p, d),
             1.0,
             false,
         );
-        gemm64(out, &along, Trans::No, &x, Trans::No, k, d, p, 1.0, false);
+        gemm64(
+            out,
+            Operand::new(&along, k, p),
+            Operand::new(&x, p, d),
+            1.0,
+            false,
+        );
     });
     let weight = 1.0 / rows.len() as f64;
     for value in &mut total {

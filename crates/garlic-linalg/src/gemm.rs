@@ -3,68 +3,70 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-/// Whether an operand enters a product as stored or transposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trans {
-    /// As stored.
-    No,
-    /// Transposed.
-    Yes,
+/// A row-major matrix on its way into a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a, T = f32> {
+    data: &'a [T],
+    /// Shape as stored.
+    rows: usize,
+    cols: usize,
+    transposed: bool,
 }
 
-/// `C = beta * C + alpha * op(A) * op(B)` on row-major slices, on the calling thread.
+impl<'a, T> Operand<'a, T> {
+    /// The `rows x cols` matrix at the beginning of `data`. Panics when `data` is shorter.
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
+        Self {
+            data: &data[..rows * cols],
+            rows,
+            cols,
+            transposed: false,
+        }
+    }
+
+    /// The transpose of the `rows x cols` matrix at the beginning of `data`. Panics when `data` is shorter.
+    pub fn transposed(data: &'a [T], rows: usize, cols: usize) -> Self {
+        Self {
+            transposed: true,
+            ..Self::new(data, rows, cols)
+        }
+    }
+
+    fn view(self) -> MatRef<'a, T> {
+        let stored = MatRef::from_row_major_slice(self.data, self.rows, self.cols);
+        match self.transposed {
+            false => stored,
+            true => stored.transpose(),
+        }
+    }
+}
+
+/// `C = beta * C + alpha * A * B` on row-major slices, on the calling thread.
 ///
-/// `C` is `m x n`, `op(A)` is `m x k` and `op(B)` is `k x n`: with `Trans::Yes` the slice holds the transpose
-/// (`A` is stored `k x m`, `B` is stored `n x k`). With `beta == 0` the old contents of `C` are not read.
-/// Panics when a slice is shorter than its shape; values past the shape are left alone.
-#[expect(clippy::too_many_arguments, reason = "the shape every BLAS user knows")]
-pub fn gemm(
-    c: &mut [f32],
-    a: &[f32],
-    ta: Trans,
-    b: &[f32],
-    tb: Trans,
-    m: usize,
-    n: usize,
-    k: usize,
-    alpha: f32,
-    beta: f32,
-) {
+/// With `beta == 0` the old contents of `C` are not read. Values of `c` past the shape of the product are left alone.
+/// Panics when the shapes do not go together or `c` is too short.
+pub fn gemm(c: &mut [f32], a: Operand<'_>, b: Operand<'_>, alpha: f32, beta: f32) {
+    let (a, b) = (a.view(), b.view());
+    let (m, n) = (a.nrows(), b.ncols());
     let c = &mut c[..m * n];
     let accum = scale(c, beta);
-    matmul(
-        MatMut::from_row_major_slice_mut(c, m, n),
-        accum,
-        operand(a, ta, m, k),
-        operand(b, tb, k, n),
-        alpha,
-        Par::Seq,
-    );
+    let out = MatMut::from_row_major_slice_mut(c, m, n);
+    matmul(out, accum, a, b, alpha, Par::Seq);
 }
 
-/// The same product in double precision, for the decompositions.
-#[expect(clippy::too_many_arguments, reason = "the same shape as `gemm`")]
+/// The same product in double precision, for the decompositions; added to `c` if `accum` says so.
 pub(crate) fn gemm64(
     c: &mut [f64],
-    a: &[f64],
-    ta: Trans,
-    b: &[f64],
-    tb: Trans,
-    m: usize,
-    n: usize,
-    k: usize,
+    a: Operand<'_, f64>,
+    b: Operand<'_, f64>,
     alpha: f64,
     accum: bool,
 ) {
+    let (a, b) = (a.view(), b.view());
+    let (m, n) = (a.nrows(), b.ncols());
     let accum = if accum { Accum::Add } else { Accum::Replace };
-    matmul(
-        MatMut::from_row_major_slice_mut(&mut c[..m * n], m, n),
-        accum,
-        operand(a, ta, m, k),
-        operand(b, tb, k, n),
-        alpha,
-        Par::Seq,
-    );
+    let out = MatMut::from_row_major_slice_mut(&mut c[..m * n], m, n);
+    matmul(out, accum, a, b, alpha, Par::Seq);
 }
 
 /// Applies `beta` to the destination and says how the product joins it.
@@ -78,13 +80,4 @@ pub(crate) fn scale(c: &mut [f32], beta: f32) -> Accum {
         }
     }
     Accum::Add
-}
-
-/// `op(A)` with `rows x cols` as its shape after the transposition.
-fn operand<T>(data: &[T], trans: Trans, rows: usize, cols: usize) -> MatRef<'_, T> {
-    let data = &data[..rows * cols];
-    match trans {
-        Trans::No => MatRef::from_row_major_slice(data, rows, cols),
-        Trans::Yes => MatRef::from_row_major_slice(data, cols, rows).transpose(),
-    }
 }

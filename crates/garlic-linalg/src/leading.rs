@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use crate::decompose::{dominant_sign, symmetric_eigen};
-use crate::gemm::{Trans, gemm, gemm64};
+use crate::gemm::{Operand, gemm, gemm64};
 use crate::pca::{mean, sum_over_chunks};
 use crate::random::{random_stream, uniform_unit};
 use crate::{Matrix, Pca, Rows};
@@ -245,7 +245,13 @@ impl Centred<'_> {
             let count = out.len() / width;
             let x = self.part(self.rows.slice(first..first + count), 0, d);
             let q = q.as_slice();
-            gemm(out, &x, Trans::No, q, Trans::No, count, width, d, 1.0, 0.0);
+            gemm(
+                out,
+                Operand::new(&x, count, d),
+                Operand::new(q, d, width),
+                1.0,
+                0.0,
+            );
             Some(())
         })?;
         Some(out)
@@ -268,13 +274,8 @@ impl Centred<'_> {
                 let along = &along.as_slice()[first * width..end * width];
                 gemm(
                     out,
-                    &x,
-                    Trans::Yes,
-                    along,
-                    Trans::No,
-                    columns,
-                    width,
-                    end - first,
+                    Operand::transposed(&x, end - first, columns),
+                    Operand::new(along, end - first, width),
                     1.0,
                     1.0,
                 );
@@ -321,13 +322,8 @@ fn gram(rows: Rows<'_>) -> Vec<f64> {
         let n = chunk.len();
         gemm64(
             out,
-            &x,
-            Trans::Yes,
-            &x,
-            Trans::No,
-            width,
-            width,
-            n,
+            Operand::transposed(&x, n, width),
+            Operand::new(&x, n, width),
             1.0,
             false,
         );
@@ -373,13 +369,8 @@ fn combined(q: &[f32], ways: &[f64], kept: usize, width: usize) -> Vec<f64> {
     let mut out = vec![0.0; count * kept];
     gemm64(
         &mut out,
-        &q,
-        Trans::No,
-        ways,
-        Trans::Yes,
-        count,
-        kept,
-        width,
+        Operand::new(&q, count, width),
+        Operand::transposed(ways, kept, width),
         1.0,
         false,
     );

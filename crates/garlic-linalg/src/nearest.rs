@@ -3,7 +3,7 @@
 use garlic_simd::l2_squared;
 use rayon::prelude::*;
 
-use crate::gemm::{Trans, gemm};
+use crate::gemm::{Operand, gemm};
 use crate::{Matrix, Rows};
 
 /// Rows in one task.
@@ -105,13 +105,8 @@ impl Shifted {
             let block = self.centres.as_rows().slice(first..first + width);
             gemm(
                 &mut scores,
-                moved.as_slice(),
-                Trans::No,
-                block.data(),
-                Trans::Yes,
-                rows.len(),
-                width,
-                d,
+                Operand::new(moved.as_slice(), rows.len(), d),
+                Operand::transposed(block.data(), width, d),
                 -2.0,
                 0.0,
             );

@@ -215,7 +215,10 @@ fn an_index_tells_what_it_is() {
     assert_eq!((memory.vectors, memory.ids), (300 * 6 * 4, 300 * 8));
     assert_eq!(any.mapped_bytes(), 0);
     let query = &data[..6];
-    let grid = any.searcher().search_grid(query, 3, &[1, 2], &[0.5]).unwrap();
+    let grid = any
+        .searcher()
+        .search_grid(query, 3, &[1, 2], &[0.5])
+        .unwrap();
     let single = Search::new(3).probes(2).bins(0.5);
     assert_eq!(grid[1], any.search(query, &single).unwrap());
     assert_eq!(any.route(query, 2).unwrap(), index.route(query, 2).unwrap());

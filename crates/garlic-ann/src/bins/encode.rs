@@ -6,7 +6,7 @@
 
 use crate::quantize::{Steps, code, coded_length, decoded, encode, fit_steps};
 use crate::transform;
-use garlic_linalg::{Matrix, Trans, gemm, kmeans_plus_plus, lloyd, nearest_centres};
+use garlic_linalg::{Matrix, Operand, gemm, kmeans_plus_plus, lloyd, nearest_centres};
 use garlic_simd::CodeBits;
 
 use super::arrays::Bounds;
@@ -78,13 +78,8 @@ impl Projected {
         let mut y = Matrix::zeros(count, rank);
         gemm(
             y.as_mut_slice(),
-            points.as_slice(),
-            Trans::No,
-            axes,
-            Trans::Yes,
-            count,
-            rank,
-            dim,
+            Operand::new(points.as_slice(), count, dim),
+            Operand::transposed(axes, rank, dim),
             1.0,
             0.0,
         );

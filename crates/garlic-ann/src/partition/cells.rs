@@ -4,7 +4,7 @@
 //! `|x - mean|^2 - a * sum_j (1 - s2 / lambda_j) y_j^2` with `y_j = u_j . (x - mean)`: at a = 0 the plain
 //! distance, at a = 1 as much as a Gaussian's own shape asks for.
 
-use garlic_linalg::{Matrix, Rows, Trans, gemm, top_components};
+use garlic_linalg::{Matrix, Operand, Rows, gemm, top_components};
 use rayon::prelude::*;
 
 use garlic_core::Cancel;
@@ -113,20 +113,19 @@ impl AnisotropicCells {
 
     /// Fits means and shapes to those of the points `ids` that `labels` gives each cell; cells without points
     /// are dropped and the labels renumbered.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "data, shape and control of one fit"
-    )]
     pub(crate) fn fit(
         points: Rows<'_>,
         ids: &[u32],
         labels: &mut [u32],
         count: usize,
-        form: Axes,
-        anisotropy: f32,
-        seed: u64,
+        shape: FitOptions,
         cancel: &Cancel,
     ) -> Result<Self> {
+        let FitOptions {
+            axes: form,
+            anisotropy,
+            seed,
+        } = shape;
         let count = renumber(labels, count);
         let pairs = labels.iter().copied().zip(ids.iter().copied());
         let members = Lists::group(count, pairs);
@@ -299,13 +298,8 @@ where
         let mut products = vec![0.0; rows.len() * cells];
         gemm(
             &mut products,
-            rows.data(),
-            Trans::No,
-            self.means,
-            Trans::Yes,
-            rows.len(),
-            cells,
-            dim,
+            Operand::new(rows.data(), rows.len(), dim),
+            Operand::transposed(self.means, cells, dim),
             -2.0,
             0.0,
         );
@@ -378,6 +372,15 @@ fn renumber(labels: &mut [u32], count: usize) -> usize {
     next as usize
 }
 
+/// How cells are fitted to their points.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FitOptions {
+    pub(crate) axes: Axes,
+    /// Share of a cell's shape that its score uses.
+    pub(crate) anisotropy: f32,
+    pub(crate) seed: u64,
+}
+
 /// Mean, leading axes and what is left over of some points.
 pub(crate) struct Fitted {
     pub(crate) mean: Vec<f32>,
@@ -440,9 +443,19 @@ mod tests {
         let rows = Rows::new(&data, dim).unwrap();
         let cancel = Cancel::default();
         let form = Axes { rank, known: rank };
-        let fitted =
-            AnisotropicCells::fit(rows, &ids, &mut labels, 5, form, anisotropy, 3, &cancel)
-                .unwrap();
+        let fitted = AnisotropicCells::fit(
+            rows,
+            &ids,
+            &mut labels,
+            5,
+            FitOptions {
+                axes: form,
+                anisotropy,
+                seed: 3,
+            },
+            &cancel,
+        )
+        .unwrap();
         (data, fitted)
     }
 
@@ -568,8 +581,19 @@ mod tests {
         let ids: Vec<u32> = (0..rows.len() as u32).collect();
         let mut labels = vec![0; rows.len()];
         let cancel = Cancel::default();
-        let model =
-            AnisotropicCells::fit(rows, &ids, &mut labels, 1, form, 0.5, 1, &cancel).unwrap();
+        let model = AnisotropicCells::fit(
+            rows,
+            &ids,
+            &mut labels,
+            1,
+            FitOptions {
+                axes: form,
+                anisotropy: 0.5,
+                seed: 1,
+            },
+            &cancel,
+        )
+        .unwrap();
         assert_eq!(model.form().known, 2);
     }
 }

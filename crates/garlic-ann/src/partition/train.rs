@@ -8,7 +8,7 @@ use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_comp
 use garlic_simd::CodeBits;
 
 use super::balance::balance;
-use super::cells::{AnisotropicCells, Axes};
+use super::cells::{AnisotropicCells, Axes, FitOptions};
 use crate::config::MAX_CELLS;
 use garlic_core::Cancel;
 use garlic_core::{Error, Lists, Result, by_label};
@@ -244,7 +244,12 @@ fn shape(
 ) -> Result<AnisotropicCells> {
     let anisotropy = config.partition.anisotropy as f32;
     let seed = config.seed ^ streams::FRAMES;
-    AnisotropicCells::fit(points, ids, labels, cells, axes, anisotropy, seed, cancel)
+    let shape = FitOptions {
+        axes,
+        anisotropy,
+        seed,
+    };
+    AnisotropicCells::fit(points, ids, labels, cells, shape, cancel)
 }
 
 /// Axes of a cell: as many as were asked for, else from the variance within some cells, whose `members` are rows; `points`

@@ -2,7 +2,7 @@
 
 use garlic_core::shapes::{CellShapes, Covered, descending};
 use garlic_core::{Matrix, Result};
-use garlic_linalg::{Rows, Trans, gemm};
+use garlic_linalg::{Operand, Rows, gemm};
 use rayon::prelude::*;
 
 use crate::partition::AnisotropicCells;
@@ -193,9 +193,12 @@ impl<'a> Prepared<'a> {
         }
         let mut along = vec![0.0; count * rank];
         if rank > 0 {
-            let (no, yes) = (Trans::No, Trans::Yes);
             gemm(
-                &mut along, centred, no, &self.axes, yes, count, rank, dim, 1.0, 0.0,
+                &mut along,
+                Operand::new(centred, count, dim),
+                Operand::transposed(&self.axes, rank, dim),
+                1.0,
+                0.0,
             );
         }
         for (p, row) in centred.chunks_exact(dim).enumerate() {

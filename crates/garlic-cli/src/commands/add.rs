@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use garlic_ann::{Error, Index};
+use garlic_ann::{Drift, Error, Index};
 use garlic_data::Vectors;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::positive;
 use crate::exit::Fault;
@@ -112,68 +112,111 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let index = writer.finish()?;
-    let seconds = start.elapsed().as_secs_f64();
     drop(watch);
+    let done = Done {
+        count: ids.len(),
+        first,
+        seconds: start.elapsed().as_secs_f64(),
+        given_up,
+        points_before,
+        drift_before,
+    };
+    done.tell(args, &index)
+}
 
-    let (count, rate) = (ids.len(), ids.len() as f64 / seconds.max(1e-9));
-    let drift = index.drift();
-    let trainings = drift.trainings.saturating_sub(drift_before.trainings);
-    if args.json {
-        let (added, updated) = if args.update { (0, count) } else { (count, 0) };
-        return output::print_json(&json!({
+/// What the command has done.
+struct Done {
+    count: usize,
+    /// The first identifier that was given; none where the user named them.
+    first: Option<u64>,
+    seconds: f64,
+    /// A training that was due was not waited for.
+    given_up: bool,
+    points_before: usize,
+    drift_before: Drift,
+}
+
+impl Done {
+    fn per_second(&self) -> f64 {
+        self.count as f64 / self.seconds.max(1e-9)
+    }
+
+    fn tell(&self, args: &Args, index: &Index) -> anyhow::Result<()> {
+        if args.json {
+            return output::print_json(&self.summary(args, index));
+        }
+        if args.quiet {
+            return Ok(());
+        }
+        output::print(&self.readable(args, index))
+    }
+
+    fn trainings(&self, drift: &Drift) -> u64 {
+        drift.trainings.saturating_sub(self.drift_before.trainings)
+    }
+
+    fn summary(&self, args: &Args, index: &Index) -> Value {
+        let drift = index.drift();
+        let (added, updated) = match args.update {
+            true => (0, self.count),
+            false => (self.count, 0),
+        };
+        json!({
             "index": args.index,
             "added": added,
             "updated": updated,
-            "first_id": first,
+            "first_id": self.first,
             "points": index.len(),
             "dim": index.dim(),
-            "batches": count.div_ceil(args.batch),
-            "seconds": seconds,
-            "per_second": rate,
-            "trainings": trainings,
+            "batches": self.count.div_ceil(args.batch),
+            "seconds": self.seconds,
+            "per_second": self.per_second(),
+            "trainings": self.trainings(&drift),
             "trained_points": drift.built,
-            "training_given_up": given_up,
+            "training_given_up": self.given_up,
             "drift": drift,
-        }));
+        })
     }
-    if args.quiet {
-        return Ok(());
-    }
-    let numbered = first.map_or_else(String::new, |first| {
-        format!(", identifiers {first} to {}", first + count as u64 - 1)
-    });
-    let mut entries = vec![
-        ("index", args.index.display().to_string()),
-        (
-            if args.update { "updated" } else { "added" },
-            format!(
-                "{} in {} ({} a second){numbered}",
-                table::count(count),
-                table::seconds(seconds),
-                table::count(rate as usize)
+
+    fn readable(&self, args: &Args, index: &Index) -> String {
+        let drift = index.drift();
+        let numbered = self.first.map_or_else(String::new, |first| {
+            format!(", identifiers {first} to {}", first + self.count as u64 - 1)
+        });
+        let mut entries = vec![
+            ("index", args.index.display().to_string()),
+            (
+                if args.update { "updated" } else { "added" },
+                format!(
+                    "{} in {} ({} a second){numbered}",
+                    table::count(self.count),
+                    table::seconds(self.seconds),
+                    table::count(self.per_second() as usize)
+                ),
             ),
-        ),
-        ("points", table::count(index.len())),
-    ];
-    if trainings > 0 {
-        let told = format!(
-            "trained anew {}, last on {} points: it has grown from {} points, {}",
-            table::times(trainings as usize),
-            table::count(drift.built as usize),
-            table::count(points_before),
-            match drift_before.built {
-                0 => "and had not been trained".to_owned(),
-                built => format!("and was trained on {}", table::count(built as usize)),
-            }
-        );
-        entries.push(("training", told));
+            ("points", table::count(index.len())),
+        ];
+        let trainings = self.trainings(&drift);
+        if trainings > 0 {
+            let told = format!(
+                "trained anew {}, last on {} points: it has grown from {} points, {}",
+                table::times(trainings as usize),
+                table::count(drift.built as usize),
+                table::count(self.points_before),
+                match self.drift_before.built {
+                    0 => "and had not been trained".to_owned(),
+                    built => format!("and was trained on {}", table::count(built as usize)),
+                }
+            );
+            entries.push(("training", told));
+        }
+        if self.given_up {
+            let told = "given up; it begins again when the directory is opened for writing";
+            entries.push(("training", told.to_owned()));
+        }
+        entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+        table::list(&entries)
     }
-    if given_up {
-        let told = "given up; it begins again when the directory is opened for writing";
-        entries.push(("training", told.to_owned()));
-    }
-    entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
-    output::print(&table::list(&entries))
 }
 
 /// What the index would refuse in some batch, found before the first.

@@ -6,9 +6,23 @@ use crate::reference::{
     SIZES, largest_difference, lower, lower_part, product, random, transpose, widen,
 };
 use crate::{
-    Trans, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, solve_lower,
+    Operand, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, solve_lower,
     solve_lower_transpose,
 };
+
+/// Whether an operand is stored transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trans {
+    No,
+    Yes,
+}
+
+fn operand(data: &[f32], trans: Trans, rows: usize, cols: usize) -> Operand<'_> {
+    match trans {
+        Trans::No => Operand::new(data, rows, cols),
+        Trans::Yes => Operand::transposed(data, cols, rows),
+    }
+}
 
 /// Rounding of a product of `k` terms below one in magnitude.
 fn tolerance(k: usize) -> f64 {
@@ -35,7 +49,13 @@ fn check_gemm(m: usize, n: usize, k: usize, ta: Trans, tb: Trans, alpha: f32, be
     }
     // One value past the shape, which must survive.
     c.push(77.0);
-    gemm(&mut c, &stored_a, ta, &stored_b, tb, m, n, k, alpha, beta);
+    gemm(
+        &mut c,
+        operand(&stored_a, ta, m, k),
+        operand(&stored_b, tb, k, n),
+        alpha,
+        beta,
+    );
     assert_eq!(c.pop(), Some(77.0));
     let mut expected = product(&widen(&a), &widen(&b), m, n, k);
     for (e, &old) in expected.iter_mut().zip(&before) {
@@ -95,13 +115,8 @@ fn gemm_does_not_depend_on_alignment() {
             let mut c = vec![0.0; m * n + offset];
             gemm(
                 &mut c[offset..],
-                &padded[offset..],
-                Trans::No,
-                &padded_b[2 * offset..],
-                Trans::Yes,
-                m,
-                n,
-                k,
+                Operand::new(&padded[offset..], m, k),
+                Operand::transposed(&padded_b[2 * offset..], n, k),
                 1.0,
                 0.0,
             );
