@@ -1,7 +1,7 @@
 //! The index: built once, searched by many.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use garlic_core::buffer::Buffer;
 use garlic_core::config::Parameters;
@@ -9,8 +9,8 @@ use garlic_core::metric::Embedding;
 use garlic_core::pool::Workers;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{
-    Answer, CellShapes, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch, Result, Rows,
-    Search, Transform,
+    Answer, CellShapes, IdLookup, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch,
+    Result, Rows, Search, Transform,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,8 @@ pub struct GaussianIndex {
     pub(crate) vectors: StoredVectors,
     /// Identifier of each position.
     pub(crate) ids: Buffer<u64>,
+    /// Positions of the identifiers, made when first asked for.
+    pub(crate) lookup: Arc<OnceLock<IdLookup>>,
     pub(crate) scratch: ScratchPool,
     pub(crate) workers: Workers,
 }
@@ -105,12 +107,17 @@ impl From<Parts> for GaussianIndex {
             vectors: parts.vectors,
             ids: parts.ids,
             scratch: ScratchPool::default(),
+            lookup: Arc::default(),
             workers: Workers::default(),
         }
     }
 }
 
 impl GaussianIndex {
+    fn lookup(&self) -> &IdLookup {
+        self.lookup.get_or_init(|| IdLookup::new(&self.ids))
+    }
+
     /// Starts building an index.
     pub fn builder<'a>() -> GaussianBuilder<'a> {
         GaussianBuilder::default()
@@ -257,7 +264,7 @@ impl NeighborIndex for GaussianIndex {
     }
 
     fn get(&self, id: u64) -> Option<Vec<f32>> {
-        let position = self.ids.iter().position(|other| *other == id)?;
+        let position = self.lookup().position(id)? as usize;
         let mut vector = Vec::new();
         self.vectors
             .read(self.transform.dim(), position, &mut vector);
@@ -265,8 +272,12 @@ impl NeighborIndex for GaussianIndex {
         Some(vector)
     }
 
+    fn contains(&self, id: u64) -> bool {
+        self.lookup().position(id).is_some()
+    }
+
     fn next_id(&self) -> u64 {
-        let largest = self.ids.iter().copied().max();
+        let largest = self.lookup().largest();
         largest.map_or(0, |largest| largest.saturating_add(1))
     }
 

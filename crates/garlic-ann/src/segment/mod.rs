@@ -16,8 +16,8 @@ mod snapshot;
 mod strangers;
 
 pub(crate) use delta::{
-    AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdLookup, IdMap, Numbering,
-    PAGE, RewrittenCell, Shape, Uncoded,
+    AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering, PAGE,
+    RewrittenCell, Shape, Uncoded,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::{CellShape, Index};
@@ -27,9 +27,9 @@ pub(crate) use strangers::UncoveredPoints;
 
 use std::sync::{Arc, OnceLock};
 
-use garlic_core::Transform;
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
+use garlic_core::{IdLookup, Transform};
 use garlic_simd::CodeBits;
 
 /// Cells with their bins, codes, vectors and identifiers, as they were encoded.

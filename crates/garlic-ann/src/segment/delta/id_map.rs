@@ -74,66 +74,6 @@ pub(crate) fn merge(older: &[(u64, u32)], newer: &[(u64, u32)]) -> Vec<(u64, u32
     all
 }
 
-/// Positions of the base's identifiers; made when first asked for.
-#[derive(Debug)]
-pub(crate) enum IdLookup {
-    /// Position by identifier, [`GONE`] where there is none: for identifiers that are nearly row numbers.
-    Dense(Vec<u32>),
-    /// Sorted by identifier.
-    Sorted(Vec<(u64, u32)>),
-}
-
-impl IdLookup {
-    pub(crate) fn new(ids: &[u64]) -> Self {
-        let largest = ids.iter().copied().max().unwrap_or(0);
-        if largest < 4 * ids.len() as u64 {
-            let mut positions = vec![GONE; largest as usize + 1];
-            // The first, of a point that lies in two cells.
-            for (position, id) in ids.iter().enumerate().rev() {
-                // In a file that is being overwritten it may no longer be one of those seen above.
-                if let Some(place) = positions.get_mut(*id as usize) {
-                    *place = position as u32;
-                }
-            }
-            return Self::Dense(positions);
-        }
-        let mut pairs: Vec<(u64, u32)> = ids.iter().copied().zip(0..).collect();
-        pairs.sort_unstable();
-        pairs.dedup_by_key(|pair| pair.0);
-        Self::Sorted(pairs)
-    }
-
-    /// The position of an identifier in the base.
-    pub(crate) fn position(&self, id: u64) -> Option<u32> {
-        match self {
-            Self::Dense(positions) => {
-                let at = usize::try_from(id).ok()?;
-                positions.get(at).copied().filter(|p| *p != GONE)
-            }
-            Self::Sorted(pairs) => {
-                let at = pairs.binary_search_by_key(&id, |pair| pair.0).ok()?;
-                Some(pairs[at].1)
-            }
-        }
-    }
-
-    /// The largest identifier.
-    pub(crate) fn largest(&self) -> Option<u64> {
-        match self {
-            Self::Dense(positions) => positions.len().checked_sub(1).map(|last| last as u64),
-            Self::Sorted(pairs) => pairs.last().map(|pair| pair.0),
-        }
-    }
-
-    /// Bytes that the table takes.
-    pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Self::Dense(positions) => size_of_val(positions.as_slice()) as u64,
-            Self::Sorted(pairs) => size_of_val(pairs.as_slice()) as u64,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -165,21 +105,6 @@ mod tests {
             }
             let lengths: Vec<usize> = homes.levels.iter().map(|l| l.len()).collect();
             assert!(lengths.windows(2).all(|w| w[0] > 2 * w[1]), "{lengths:?}");
-        }
-    }
-
-    #[test]
-    fn both_tables_find_every_identifier() {
-        for factor in [1u64, 3, 1000, u64::MAX >> 20] {
-            let ids: Vec<u64> = (0..100).map(|i| (i * 37 % 100) * factor).collect();
-            let lookup = IdLookup::new(&ids);
-            assert_eq!(matches!(lookup, IdLookup::Dense(_)), factor < 5);
-            for (position, id) in (0..).zip(&ids) {
-                assert_eq!(lookup.position(*id), Some(position));
-            }
-            assert_eq!(lookup.position(99 * factor + 1), None);
-            assert_eq!(lookup.position(u64::MAX), None);
-            assert_eq!(lookup.largest(), Some(99 * factor));
         }
     }
 }

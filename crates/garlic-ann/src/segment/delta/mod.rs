@@ -16,7 +16,7 @@ mod tombstones;
 
 pub(crate) use append::AppendBuffer;
 pub(crate) use coded::{Coded, Uncoded};
-pub(crate) use id_map::{IdLookup, IdMap};
+pub(crate) use id_map::IdMap;
 pub(crate) use rewritten::{CodeShape, RewrittenCell, RewrittenData};
 pub(crate) use tombstones::Bits;
 
