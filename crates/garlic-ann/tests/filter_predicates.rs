@@ -1,17 +1,19 @@
 //! Predicates of filters that search themselves.
 
+mod testdata;
+
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use garlic_ann::{Error, Filter, Index, Range, Rows, Search};
+use garlic_ann::{Error, Filter, Index, RangeSearch, Search};
+use testdata::{lattice, rows};
 
 const DIM: usize = 4;
 
 fn built() -> Index {
-    let data: Vec<f32> = (0..100 * DIM).map(|i| ((i * 37) % 101) as f32).collect();
     let builder = Index::builder().threads(1);
-    builder.build(Rows::new(&data, DIM).unwrap()).unwrap()
+    builder.build(rows(&lattice(100, DIM), DIM)).unwrap()
 }
 
 /// What `work` returns, unless it takes for ever.
@@ -33,7 +35,7 @@ fn a_predicate_that_searches_with_its_own_filter_is_told() {
         let search = Search::new(1).exact(true).filter(filter.clone());
         let searched = inside.search(&[1.0; DIM], &search);
         assert!(matches!(searched, Err(Error::FilterInItself)));
-        let ranged = inside.range(&[1.0; DIM], &Range::new(5.0).filter(filter));
+        let ranged = inside.range(&[1.0; DIM], &RangeSearch::new(5.0).filter(filter));
         assert!(matches!(ranged, Err(Error::FilterInItself)));
         error.get_or_init(|| searched.unwrap_err().to_string());
         id < 10

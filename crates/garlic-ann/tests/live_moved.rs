@@ -1,19 +1,21 @@
 //! A directory that is moved, replaced or removed under its writer: the writer notices, and leaves what is at the old
 //! path now alone.
 
+mod testdata;
+
 use std::fs;
 use std::path::Path;
 
 use garlic_ann::{Error, Index, Live, Rows};
+use testdata::lattice;
 
 const DIM: usize = 4;
 
-fn vectors(count: u64) -> Vec<f32> {
-    let values = (0..count * DIM as u64).map(|i| ((i * 37 + i / 7) % 101) as f32);
-    values.collect()
+fn vectors(count: usize) -> Vec<f32> {
+    lattice(count, DIM)
 }
 
-fn built(points: u64) -> Index {
+fn built(points: usize) -> Index {
     let builder = Index::builder().threads(1);
     builder
         .build(Rows::new(&vectors(points), DIM).unwrap())

@@ -3,19 +3,18 @@
 //! The test starts its own program again with stacks that are larger than the address space, so that no thread of it
 //! can be started.
 
+mod testdata;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
 use garlic_ann::{Error, Index, Live, Rows, Search};
+use testdata::lattice;
 
 const PLACE: &str = "GARLIC_THREADS_PLACE";
 const DIM: usize = 4;
-
-fn vectors(count: usize) -> Vec<f32> {
-    (0..count * DIM).map(|i| ((i * 37) % 101) as f32).collect()
-}
 
 /// What the program does that cannot start threads; nothing in an ordinary run.
 #[test]
@@ -40,7 +39,7 @@ fn without_threads() {
         assert!(error.to_string().contains("could not start"), "{error}");
     }
     assert!(files() == before, "nothing is changed");
-    let data = vectors(60);
+    let data = lattice(60, DIM);
     let error = Index::builder().build(Rows::new(&data, DIM).unwrap());
     assert!(matches!(error, Err(Error::Threads { .. })));
 
@@ -57,7 +56,7 @@ fn without_threads() {
 #[test]
 fn a_system_without_threads_is_not_a_damaged_log() {
     let place = tempfile::tempdir().unwrap();
-    let data = vectors(60);
+    let data = lattice(60, DIM);
     for name in ["logged", "plain"] {
         let index = Index::builder().build(Rows::new(&data, DIM).unwrap());
         let live = Live::create(place.path().join(name), index.unwrap()).unwrap();

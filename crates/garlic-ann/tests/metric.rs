@@ -1,27 +1,23 @@
 //! Cosine and inner product: what is reported is what brute force in double precision finds.
 
-use garlic_ann::config::Store;
-use garlic_ann::{Answer, Config, Error, Index, Metric, Preset, Rows, Search};
-use garlic_linalg::{random_stream, uniform_unit};
+mod testdata;
+
+use garlic_ann::{Config, Error, Index, Metric, Rows, Search, Store};
+use testdata::truth::{Recall, distance as reference, ordered_by as truth};
+use testdata::{clumps, config, uniform};
 
 /// Numbers between -1 and 1.
 fn random(n: usize, seed: u64) -> Vec<f32> {
-    let mut rng = random_stream(seed, 4);
-    (0..n)
-        .map(|_| 2.0 * uniform_unit(&mut rng) as f32 - 1.0)
-        .collect()
+    let values = uniform(n, 1, seed).into_iter();
+    values.map(|v| 2.0 * v - 1.0).collect()
 }
 
 /// Vectors in clusters, of many lengths.
 fn clustered(n: usize, dim: usize, seed: u64) -> Vec<f32> {
-    let centres = random(12 * dim, 77);
-    let mut values = random(n * dim, seed);
+    let mut values = clumps(n, dim, 12, 0.4, seed);
     for (row, vector) in values.chunks_mut(dim).enumerate() {
         let length = 1.0 + (row * 7 % 13) as f32 * 0.2;
-        let centre = &centres[row % 12 * dim..][..dim];
-        for (v, c) in vector.iter_mut().zip(centre) {
-            *v = length * (0.4 * *v + c);
-        }
+        vector.iter_mut().for_each(|v| *v *= length);
     }
     values
 }
@@ -29,32 +25,6 @@ fn clustered(n: usize, dim: usize, seed: u64) -> Vec<f32> {
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     let product = |(x, y): (&f32, &f32)| f64::from(*x) * f64::from(*y);
     a.iter().zip(b).map(product).sum()
-}
-
-/// The distance as the metric defines it.
-fn reference(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
-    let (la, lb) = (dot(a, a).sqrt(), dot(b, b).sqrt());
-    let apart = |la: f64, lb: f64| -> f64 {
-        let difference = |(x, y): (&f32, &f32)| (f64::from(*x) / la - f64::from(*y) / lb).powi(2);
-        a.iter().zip(b).map(difference).sum()
-    };
-    match metric {
-        Metric::Euclidean => apart(1.0, 1.0).sqrt(),
-        // Half the squared difference of unit vectors loses no digits where the angle is small.
-        Metric::Cosine => apart(la, lb) / 2.0,
-        Metric::InnerProduct => -dot(a, b),
-    }
-}
-
-/// Everything by (distance as a 32-bit number, id).
-fn truth(metric: Metric, rows: Rows<'_>, query: &[f32]) -> Vec<(f64, u64)> {
-    let mut all: Vec<(f64, u64)> = rows
-        .iter()
-        .zip(0..)
-        .map(|(row, id)| (reference(metric, row, query), id))
-        .collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    all
 }
 
 /// How far a reported distance may be from the true one.
@@ -95,11 +65,8 @@ fn check_exact(index: &Index, rows: Rows<'_>, query: &[f32], ks: &[usize]) {
     }
 }
 
-fn small(preset: Preset) -> Config {
-    let mut config = Config::preset(preset);
-    (config.epochs, config.initial_cells, config.warmup_epochs) = (3, 8, 1);
-    config.calibration_queries = 60;
-    config
+fn small() -> Config {
+    config(&[("calibration_queries", "60")])
 }
 
 fn build(config: &Config, metric: Metric, rows: Rows<'_>) -> Index {
@@ -111,22 +78,20 @@ fn build(config: &Config, metric: Metric, rows: Rows<'_>) -> Index {
 
 #[test]
 fn exact_search_is_brute_force_in_double_precision() {
-    for preset in [Preset::Default, Preset::Paper] {
-        for (n, dim, seed) in [(1, 3, 1), (7, 1, 2), (90, 2, 3), (700, 9, 4), (4000, 20, 5)] {
-            let data = clustered(n, dim, seed);
-            let rows = Rows::new(&data, dim).unwrap();
-            let queries = random(6 * dim, seed + 100);
-            for metric in Metric::ALL {
-                let index = build(&small(preset), metric, rows);
-                for (i, query) in queries.chunks(dim).enumerate() {
-                    // Queries of all lengths, one of them a vector of the index.
-                    let scale = [1.0, 1e-6, 30.0, 1e6, 0.1, 1.0][i];
-                    let mut query: Vec<f32> = query.iter().map(|v| v * scale).collect();
-                    if i == 5 {
-                        query.copy_from_slice(rows.row(n / 2));
-                    }
-                    check_exact(&index, rows, &query, &[1, 10, n + 3]);
+    for (n, dim, seed) in [(1, 3, 1), (7, 1, 2), (90, 2, 3), (700, 9, 4), (4000, 20, 5)] {
+        let data = clustered(n, dim, seed);
+        let rows = Rows::new(&data, dim).unwrap();
+        let queries = random(6 * dim, seed + 100);
+        for metric in Metric::ALL {
+            let index = build(&small(), metric, rows);
+            for (i, query) in queries.chunks(dim).enumerate() {
+                // Queries of all lengths, one of them a vector of the index.
+                let scale = [1.0, 1e-6, 30.0, 1e6, 0.1, 1.0][i];
+                let mut query: Vec<f32> = query.iter().map(|v| v * scale).collect();
+                if i == 5 {
+                    query.copy_from_slice(rows.row(n / 2));
                 }
+                check_exact(&index, rows, &query, &[1, 10, n + 3]);
             }
         }
     }
@@ -147,7 +112,7 @@ fn equal_vectors_and_equal_distances() {
     for metric in Metric::ALL {
         for data in [&data, &same] {
             let rows = Rows::new(data, dim).unwrap();
-            let index = build(&small(Preset::Default), metric, rows);
+            let index = build(&small(), metric, rows);
             for query in [[1.0, 0.0, 0.0, 0.0], [-2.0, 0.5, 0.25, 1.0], [-1.0; 4]] {
                 check_exact(&index, rows, &query, &[1, 30, 150]);
             }
@@ -162,7 +127,7 @@ fn equal_vectors_and_equal_distances() {
     }
     // Nothing is nearer to zero than anything else.
     let rows = Rows::new(&data, dim).unwrap();
-    let index = build(&small(Preset::Default), Metric::InnerProduct, rows);
+    let index = build(&small(), Metric::InnerProduct, rows);
     let answer = index
         .search(&[0.0; 4], &Search::new(5).exact(true))
         .unwrap();
@@ -183,29 +148,16 @@ fn inner_products_are_exact_beside_a_giant() {
             *v *= factor;
         }
         let rows = Rows::new(&data, dim).unwrap();
-        let config = Config {
-            cells: 1000,
-            ..small(Preset::Default)
-        };
+        let mut config = small();
+        config.partition.cells = 1000;
         // So many cells that exact search takes the way over all vectors, and counts them.
         let index = build(&config, Metric::InnerProduct, rows);
         for query in queries.chunks(dim) {
             check_exact(&index, rows, query, &[10]);
             let answer = index.search(query, &Search::new(10).exact(true)).unwrap();
-            assert_eq!(answer.work.candidates, passes * n as u64);
+            assert_eq!(answer.stats.candidates, passes * n as u64);
         }
     }
-}
-
-fn recall(metric: Metric, rows: Rows<'_>, queries: Rows<'_>, answers: &[Answer]) -> f64 {
-    let mut found = 0;
-    for (query, answer) in queries.iter().zip(answers) {
-        let (limit, _) = truth(metric, rows, query)[answer.hits.len() - 1];
-        let limit = limit + slack(metric, rows, query, limit);
-        let near = |h: &&garlic_ann::Hit| f64::from(h.distance) <= limit;
-        found += answer.hits.iter().filter(near).count();
-    }
-    found as f64 / (10 * queries.len()) as f64
 }
 
 #[test]
@@ -216,16 +168,16 @@ fn recall_is_what_was_asked_for_and_batches_answer_as_single_queries_do() {
     for (metric, data) in [(Metric::Cosine, clustered), (Metric::InnerProduct, random)] {
         let rows = Rows::new(&data, dim).unwrap();
         let (base, queries) = (rows.slice(0..n), rows.slice(n..n + 200));
-        let config = Config {
-            calibration_queries: 400,
-            ..Config::default()
-        };
+        let config = config(&[("calibration_queries", "400")]);
         let index = build(&config, metric, base);
         for target in [0.8, 0.95, 0.99] {
             let search = Search::new(10).recall(target);
-            let answers = index.search_batch(queries, &search).unwrap();
-            let got = recall(metric, base, queries, &answers);
-            assert!(got >= target - 0.03, "{metric}: {got} for {target}");
+            let farthest = |query: &[f32]| {
+                let limit = truth(metric, base, query)[9].0;
+                limit + slack(metric, base, query, limit)
+            };
+            let recall = Recall::of(&index, queries, &search, farthest);
+            recall.assert_meets(target, metric.name());
             for search in [search.clone(), search.exact(true)] {
                 let answers = index.search_batch(queries, &search).unwrap();
                 for threads in [1, 3] {
@@ -246,7 +198,7 @@ fn lengths_of_queries_change_what_they_should() {
     let data = clustered(n, dim, 3);
     let rows = Rows::new(&data, dim).unwrap();
     for metric in [Metric::Cosine, Metric::InnerProduct] {
-        let index = build(&small(Preset::Default), metric, rows);
+        let index = build(&small(), metric, rows);
         for query in random(10 * dim, 31).chunks(dim) {
             let longer: Vec<f32> = query.iter().map(|v| v * 1024.0).collect();
             let search = Search::new(7);
@@ -273,29 +225,21 @@ fn files_keep_the_metric() {
     let queries = random(15 * dim, 13);
     let queries = Rows::new(&queries, dim).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for preset in [Preset::Default, Preset::Paper] {
-        for metric in Metric::ALL {
-            let index = build(&small(preset), metric, rows);
-            let path = folder.path().join("index.garlic");
-            index.save(&path).unwrap();
-            assert_eq!(Index::verify(&path).unwrap().dim, dim);
-            let again = Index::open(&path).unwrap();
-            assert_eq!((again.metric(), again.dim()), (metric, dim));
-            assert_eq!(again, index);
-            for search in [Search::new(6), Search::new(6).exact(true)] {
-                let answers = index.search_batch(queries, &search).unwrap();
-                assert_eq!(again.search_batch(queries, &search).unwrap(), answers);
-            }
-            // A grid of settings answers as its settings do.
-            for query in queries.iter() {
-                let grid = again.searcher().search_grid(query, 6, &[2, 4], &[0.5]);
-                let single = [2, 4].map(|probes| {
-                    let search = Search::new(6).probes(probes).bins(0.5);
-                    index.search(query, &search).unwrap()
-                });
-                assert_eq!(grid.unwrap(), single);
-                assert_eq!(again.route(query, 2).unwrap().len(), 2.min(again.cells()));
-            }
+    for metric in Metric::ALL {
+        let index = build(&small(), metric, rows);
+        let path = folder.path().join("index.garlic");
+        index.save(&path).unwrap();
+        assert_eq!(Index::verify(&path).unwrap().dim, dim);
+        let again = Index::open(&path).unwrap();
+        assert_eq!((again.metric(), again.dim()), (metric, dim));
+        assert_eq!(again, index);
+        for search in [Search::new(6), Search::new(6).exact(true)] {
+            let answers = index.search_batch(queries, &search).unwrap();
+            assert_eq!(again.search_batch(queries, &search).unwrap(), answers);
+        }
+        for query in queries.iter() {
+            let cells = 2.min(again.cells());
+            assert_eq!(again.route(query, 2).unwrap().len(), cells);
         }
     }
 }
@@ -305,10 +249,7 @@ fn half_precision_goes_with_cosine() {
     let (n, dim) = (800, 12);
     let data = clustered(n, dim, 14);
     let rows = Rows::new(&data, dim).unwrap();
-    let config = Config {
-        store: Store::F16,
-        ..small(Preset::Default)
-    };
+    let config = config(&[("store", "f16"), ("calibration_queries", "60")]);
     let index = build(&config, Metric::Cosine, rows);
     assert_eq!(index.stored_as(), "f16");
     for query in random(10 * dim, 15).chunks(dim) {
@@ -324,11 +265,7 @@ fn what_a_metric_cannot_take_is_an_error() {
     let data = [1.0, 2.0, 0.0, 0.0, 3.0, 1.0];
     let rows = Rows::new(&data, 2).unwrap();
     let build = |metric, store| {
-        let config = Config {
-            store,
-            ..Config::default()
-        };
-        Index::builder().config(config).metric(metric).build(rows)
+        Index::builder().store(store).metric(metric).build(rows)
     };
     let zero = build(Metric::Cosine, Store::Auto);
     assert!(matches!(zero, Err(Error::ZeroVector { row: 1 })));

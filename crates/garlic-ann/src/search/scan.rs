@@ -203,7 +203,9 @@ impl Snapshot<'_> {
             .map(|c| self.bins_in(c.at as usize))
             .sum();
         let budget = ((bins as f64 * plan.bins).ceil() as usize).clamp(1, bins.max(1));
-        let keep = plan.rerank.max(plan.k);
+        // A point may lie in two cells: so many positions hold `k` points at least.
+        let least = plan.k.saturating_mul(1 + usize::from(self.index.spills()));
+        let keep = plan.rerank.max(least);
         self.start(scratch);
         let first = cells.div_ceil(4);
         let mut limit = f32::INFINITY;
