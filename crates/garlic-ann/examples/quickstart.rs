@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
         println!("{} at {}", hit.id, hit.distance);
     }
     let proved = index.search(query, &Search::new(10).exact(true))?;
-    println!("{} distances", proved.work.candidates);
+    println!("{} distances", proved.stats.candidates);
 
     let even = Filter::predicate(|id| id % 2 == 0);
     let answer = index.search(query, &Search::new(10).filter(even))?;

@@ -55,6 +55,11 @@ pub mod live;
 #[cfg(test)]
 mod testdata;
 
+/// The examples of the README run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 pub use build::Builder;
 pub use config::{
     BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,

@@ -92,7 +92,11 @@ fn as_many_axes_as_coordinates_may_be_asked_for() {
     let builder = Index::builder().set("max_dim", "65536").unwrap();
     let values = hidden(3, dim, 4);
     let index = builder.build(Rows::new(&values, dim).unwrap()).unwrap();
-    assert_eq!(index.transform().out_dim(), 16, "three vectors span two axes");
+    assert_eq!(
+        index.transform().out_dim(),
+        16,
+        "three vectors span two axes"
+    );
     check(&index, &values, dim);
 }
 

@@ -264,9 +264,7 @@ fn half_precision_goes_with_cosine() {
 fn what_a_metric_cannot_take_is_an_error() {
     let data = [1.0, 2.0, 0.0, 0.0, 3.0, 1.0];
     let rows = Rows::new(&data, 2).unwrap();
-    let build = |metric, store| {
-        Index::builder().store(store).metric(metric).build(rows)
-    };
+    let build = |metric, store| Index::builder().store(store).metric(metric).build(rows);
     let zero = build(Metric::Cosine, Store::Auto);
     assert!(matches!(zero, Err(Error::ZeroVector { row: 1 })));
     for (metric, store) in [

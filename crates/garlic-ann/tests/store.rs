@@ -13,7 +13,11 @@ use testdata::{clumps, config, rows};
 /// Rows in a few clumps, with a duplicate and a constant coordinate among them.
 fn data(points: usize, dim: usize) -> Vec<f32> {
     let mut values = clumps(points, dim, 5, 0.2, 1);
-    values.iter_mut().skip(1).step_by(dim).for_each(|v| *v = 3.0);
+    values
+        .iter_mut()
+        .skip(1)
+        .step_by(dim)
+        .for_each(|v| *v = 3.0);
     values.copy_within(0..dim, (points - 1) * dim);
     values
 }

@@ -1,344 +1,345 @@
-//! What docs/guide/updates.md and docs/guide/filters.md promise of filters, drift and recalibration, on data small enough for brute force.
+//! An index that changes, beside a map of vectors: whatever is done to it, exact answers are those of brute force.
+//!
+//! `GARLIC_OPERATIONS` sets the number of operations; a few thousand by default.
 
-use std::collections::BTreeMap;
+mod testdata;
 
-use garlic_ann::{Filter, Index, Rows, Search};
+use garlic_ann::{Config, Filter, Index, RangeSearch, Rows, Search};
 use garlic_linalg::{random_stream, uniform_unit};
+use rand_chacha::ChaCha8Rng;
+use testdata::truth::{Model, nearest, pairs};
+use testdata::{config, ids, rows, uniform};
 
-const DIM: usize = 16;
+const DIM: usize = 6;
 
-/// Points near a curved sheet of four dimensions, all of them shifted by `offset`.
-fn sheet(n: usize, seed: u64, offset: f32) -> Vec<f32> {
-    let mut rng = random_stream(seed, 3);
-    let mut mix = random_stream(11, 3);
-    let waves: Vec<[f32; 4]> = (0..DIM)
-        .map(|_| std::array::from_fn(|_| 2.0 * uniform_unit(&mut mix) as f32 - 1.0))
-        .collect();
-    let mut values = Vec::with_capacity(n * DIM);
-    for _ in 0..n {
-        let t: [f32; 4] = std::array::from_fn(|_| uniform_unit(&mut rng) as f32 * 3.0);
-        for wave in &waves {
-            let phase: f32 = wave.iter().zip(&t).map(|(a, b)| a * b).sum();
-            values.push(20.0 * phase.sin() + uniform_unit(&mut rng) as f32 + offset);
-        }
+struct World {
+    rng: ChaCha8Rng,
+    model: Model,
+    index: Index,
+    next: u64,
+    /// Where new vectors come from: it wanders, so that cells split, empty and drift.
+    centre: Vec<f32>,
+    bytes: bool,
+    /// Exact answers that bounds gave, without a look at every vector.
+    proved: usize,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn draw(&mut self, n: usize) -> usize {
+        (uniform_unit(&mut self.rng) * n as f64) as usize
     }
-    values
-}
 
-fn rows(values: &[f32]) -> Rows<'_> {
-    Rows::new(values, DIM).unwrap()
-}
-
-/// The truth: vectors by identifier.
-type Model = BTreeMap<u64, Vec<f32>>;
-
-fn model(first: u64, rows: Rows<'_>) -> Model {
-    (first..).zip(rows.iter().map(<[f32]>::to_vec)).collect()
-}
-
-/// Distance and identifier of the nearest points that are allowed.
-fn nearest(
-    model: &Model,
-    query: &[f32],
-    k: usize,
-    allows: impl Fn(u64) -> bool,
-) -> Vec<(f32, u64)> {
-    let allowed = model.iter().filter(|(id, _)| allows(**id));
-    let mut all: Vec<(f32, u64)> = allowed
-        .map(|(id, v)| (garlic_simd::l2_squared(query, v).sqrt(), *id))
-        .collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    all.truncate(k);
-    all
-}
-
-fn found(index: &Index, query: &[f32], search: &Search) -> Vec<(f32, u64)> {
-    let hits = index.search(query, search).unwrap().hits;
-    hits.iter().map(|h| (h.distance, h.id)).collect()
-}
-
-/// Share of the k nearest points that are found, and how many answers were exact.
-fn recall(
-    index: &Index,
-    model: &Model,
-    queries: Rows<'_>,
-    search: &Search,
-    k: usize,
-    allows: impl Fn(u64) -> bool,
-) -> (f64, usize) {
-    let (mut hits, mut exact) = (0, 0);
-    for query in queries.iter() {
-        let radius = nearest(model, query, k, &allows)[k - 1].0 * (1.0 + 1e-6);
-        let answer = index.search(query, search).unwrap();
-        assert!(answer.hits.iter().all(|h| allows(h.id)));
-        hits += answer.hits.iter().filter(|h| h.distance <= radius).count();
-        exact += usize::from(answer.exact);
-    }
-    (hits as f64 / (queries.len() * k) as f64, exact)
-}
-
-/// A filter keeps its translation to positions; it must notice every change, and every other index.
-#[test]
-fn one_filter_is_right_before_and_after_every_change() {
-    let data = sheet(1500, 1, 0.0);
-    let data = rows(&data);
-    let asked = sheet(10, 2, 0.0);
-    let builder = || Index::builder().threads(1).seed(5);
-    let mut index = builder().build(data.slice(0..1000)).unwrap();
-    let mut truth = model(0, data.slice(0..1000));
-    let even = |id: u64| id.is_multiple_of(2);
-    let filters = [
-        Filter::predicate(even),
-        Filter::ids((0..4000).step_by(2).collect::<Vec<u64>>()),
-        Filter::bitmap((0..4000).step_by(2).collect()),
-    ];
-    let check = |index: &Index, truth: &Model, when: &str| {
-        for filter in &filters {
-            let search = Search::new(8).filter(filter.clone());
-            for query in rows(&asked).iter() {
-                let expected = nearest(truth, query, 8, even);
-                let exactly = search.clone().exact(true);
-                assert_eq!(found(index, query, &exactly), expected, "{when} {filter:?}");
-                for (distance, id) in found(index, query, &search) {
-                    assert!(even(id), "{when} {filter:?}");
-                    let there = garlic_simd::l2_squared(query, &truth[&id]).sqrt();
-                    assert_eq!(distance, there, "{when} {filter:?}");
+    fn vector(&mut self) -> Vec<f32> {
+        let wide = self.draw(10) == 0;
+        (0..DIM)
+            .map(|i| {
+                let spread = if wide { 60.0 } else { 9.0 };
+                let offset = (uniform_unit(&mut self.rng) - 0.5) * spread / (1.0 + i as f64);
+                let value = self.centre[i] + offset as f32;
+                match self.bytes {
+                    // Whole numbers, and so many equal distances.
+                    true => value.round().clamp(0.0, 255.0),
+                    false => value,
                 }
-            }
+            })
+            .collect()
+    }
+
+    fn some_ids(&mut self, most: usize) -> Vec<u64> {
+        let count = 1 + self.draw(most);
+        let mut ids: Vec<u64> = (0..count)
+            .filter_map(|_| {
+                let at = self.draw(self.model.len());
+                self.model.keys().nth(at).copied()
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    fn step(&mut self, step: usize) {
+        for i in 0..DIM {
+            let offset = (uniform_unit(&mut self.rng) - 0.5) as f32 * 4.0;
+            self.centre[i] = (self.centre[i] + offset).clamp(40.0, 200.0);
         }
-    };
-    check(&index, &truth, "built");
-    let (before, truth_before) = (index.clone(), truth.clone());
-
-    let ids: Vec<u64> = (1000..1500).collect();
-    index.add(data.slice(1000..1500), &ids).unwrap();
-    truth.extend(model(1000, data.slice(1000..1500)));
-    check(&index, &truth, "added");
-    // What was nearest to the queries goes, so that an old translation would find it.
-    let mut gone: Vec<u64> = rows(&asked)
-        .iter()
-        .flat_map(|query| nearest(&truth, query, 3, even))
-        .map(|(_, id)| id)
-        .collect();
-    gone.sort_unstable();
-    gone.dedup();
-    assert_eq!(index.remove(&gone).unwrap(), gone.len());
-    gone.iter().for_each(|id| drop(truth.remove(id)));
-    check(&index, &truth, "removed");
-    let moved: Vec<u64> = truth
-        .keys()
-        .copied()
-        .filter(|id| even(*id))
-        .take(10)
-        .collect();
-    index.update(rows(&asked), &moved).unwrap();
-    let here = rows(&asked);
-    truth.extend(moved.into_iter().zip(here.iter().map(<[f32]>::to_vec)));
-    check(&index, &truth, "updated");
-    index.compact().unwrap();
-    check(&index, &truth, "compacted");
-
-    // A copy from before all that, and another index of as many points.
-    check(&before, &truth_before, "the old copy");
-    let other = builder().build(data.slice(500..1500)).unwrap();
-    check(&other, &model(0, data.slice(500..1500)), "another index");
-    check(&index, &truth, "compacted, once more");
-}
-
-/// All allowed points lie at one end, and half of the queries at the other: the cells that are nearest to those hold
-/// nothing that counts.
-#[test]
-fn a_filter_of_one_end_of_the_data_keeps_its_recall() {
-    const N: usize = 8000;
-    let data = sheet(N, 3, 0.0);
-    let data = rows(&data);
-    let index = Index::builder().seed(1).build(data).unwrap();
-    let truth = model(0, data);
-    let mut order: Vec<u64> = (0..N as u64).collect();
-    order.sort_by(|a, b| truth[b][0].total_cmp(&truth[a][0]));
-    let new = sheet(200, 4, 0.0);
-    let mut asked: Vec<&[f32]> = rows(&new).iter().collect();
-    asked.sort_by(|a, b| b[0].total_cmp(&a[0]));
-    let (here, there) = (asked[..100].concat(), asked[100..].concat());
-    let mut likely = 0;
-    for share in [2, 4, 7, 100] {
-        let (some, _) = order.split_at(N / share);
-        let mut allowed = vec![false; N];
-        some.iter().for_each(|id| allowed[*id as usize] = true);
-        let allows = |id: u64| allowed[id as usize];
-        let filter = Filter::ids(some);
-        for (asked, k) in [(&here, 1), (&there, 1), (&here, 10), (&there, 10)] {
-            let asked = rows(asked);
-            let search = Search::new(k).recall(0.95).filter(filter.clone());
-            let (got, exact) = recall(&index, &truth, asked, &search, k, allows);
-            assert!(got >= 0.92, "one of {share}, k {k}: {got}");
-            likely += asked.len() - exact;
-            let exactly = search.exact(true);
-            for query in asked.iter() {
-                let expected = nearest(&truth, query, k, allows);
-                assert_eq!(found(&index, query, &exactly), expected, "one of {share}");
+        match self.draw(1000) {
+            0..300 => {
+                let count = 1 + self.draw(12);
+                self.add(count);
             }
-        }
-    }
-    assert!(likely >= 400, "most answers came from brute force");
-}
-
-#[test]
-fn drift_advises_a_rebuild_when_the_data_have_moved_and_not_before() {
-    let (data, more, far) = (
-        sheet(6000, 5, 0.0),
-        sheet(1500, 6, 0.0),
-        sheet(1000, 7, 60.0),
-    );
-    let mut index = Index::builder().seed(2).build(rows(&data)).unwrap();
-    let drift = index.drift();
-    assert_eq!((drift.built, drift.added, drift.removed), (6000, 0, 0));
-    assert_eq!((drift.spread, drift.rebuild), (1.0, false));
-    assert_eq!(drift.cells, drift.cells_of_a_build);
-
-    let ids = |first: u64, count: u64| (first..first + count).collect::<Vec<u64>>();
-    for (batch, ids) in rows(&more)
-        .data()
-        .chunks(100 * DIM)
-        .zip(ids(6000, 1500).chunks(100))
-    {
-        index.add(rows(batch), ids).unwrap();
-    }
-    let same = index.drift();
-    assert!((same.spread - 1.0).abs() < 0.2, "{same:?}");
-    assert!(!same.rebuild, "{same:?}");
-
-    let mut strange = index.clone();
-    strange.add(rows(&far), &ids(7500, 1000)).unwrap();
-    let moved = strange.drift();
-    assert_eq!((moved.added, moved.trainings), (2500, 0));
-    assert!(moved.rebuild && moved.spread > 2.0, "{moved:?}");
-    // The ledger survives a new layout and a file, and the index that was copied knows nothing of it.
-    strange.compact().unwrap();
-    assert!(strange.drift().rebuild);
-    assert!(
-        Index::from_bytes(&strange.to_bytes())
-            .unwrap()
-            .drift()
-            .rebuild
-    );
-    assert!(!index.drift().rebuild);
-    // A training begins a new count.
-    strange.retrain().unwrap();
-    let trained = strange.drift();
-    assert_eq!((trained.built, trained.added), (8500, 0));
-    assert_eq!((trained.trainings, trained.rebuild), (1, false));
-
-    // A few strangers among many points are no reason.
-    let few: Vec<u64> = (7500..7502).collect();
-    index.add(rows(&far).slice(0..2), &few).unwrap();
-    assert!(!index.drift().rebuild, "{:?}", index.drift());
-}
-
-/// Points that fill a box: more dimensions, and so harder to find than those of a sheet.
-fn cloud(n: usize, seed: u64) -> Vec<f32> {
-    let mut rng = random_stream(seed, 4);
-    let coordinate = |_| 30.0 * uniform_unit(&mut rng) as f32 - 15.0;
-    (0..n * DIM).map(coordinate).collect()
-}
-
-/// The targets were measured on points of a sheet; what comes later needs more. An index notices that and makes up for it;
-/// what it takes is known when it is measured again.
-#[test]
-fn targets_are_met_before_and_after_a_recalibration() {
-    const BUILT: usize = 5000;
-    const ALL: usize = 7000;
-    let data = [sheet(BUILT, 8, 0.0), cloud(ALL - BUILT, 9)].concat();
-    // In the proportion of the points.
-    let asked = [sheet(250, 10, 0.0), cloud(100, 11)].concat();
-    let (data, asked) = (rows(&data), rows(&asked));
-    let mut index = Index::builder()
-        .seed(3)
-        .build(data.slice(0..BUILT))
-        .unwrap();
-    let table = index.tempered().unwrap().calibration().clone();
-    for from in (BUILT..ALL).step_by(500) {
-        let ids: Vec<u64> = (from as u64..from as u64 + 500).collect();
-        index.add(data.slice(from..from + 500), &ids).unwrap();
-    }
-    let drift = index.drift();
-    assert_eq!(drift.trainings, 0, "nothing but the recalibration helps");
-    assert!(
-        drift.reads_everything || drift.correction > 1.0,
-        "{drift:?}"
-    );
-    assert_eq!(
-        index.tempered().unwrap().calibration().settings,
-        table.settings
-    );
-    let truth = model(0, data);
-    let mut again = index.clone();
-    again.recalibrate().unwrap();
-    assert_eq!(again.len(), ALL);
-    let drift = again.drift();
-    assert!(
-        !drift.reads_everything && drift.correction == 1.0,
-        "{drift:?}"
-    );
-    assert_eq!(again.tempered().unwrap().calibration().points, ALL);
-    for k in [1, 10] {
-        for target in [0.8, 0.9, 0.95, 0.99] {
-            let search = Search::new(k).recall(target);
-            for (index, when) in [(&index, "before"), (&again, "after")] {
-                let (got, _) = recall(index, &truth, asked, &search, k, |_| true);
-                assert!(
-                    got >= target - 0.03,
-                    "k {k} {when}: asked for {target}, got {got}"
-                );
+            300..303 => self.add(300),
+            303..480 => {
+                let mut ids = self.some_ids(12);
+                ids.push(self.next + 7);
+                let removed = self.index.remove(&ids).unwrap();
+                assert_eq!(removed, ids.len() - 1, "step {step}");
+                ids.iter().for_each(|id| {
+                    self.model.remove(id);
+                });
             }
+            480..483 => {
+                // Nearly all of one region, so that cells empty.
+                let ids: Vec<u64> = self.model.keys().copied().collect();
+                let axis = self.draw(DIM);
+                let limit = self.centre[axis];
+                let gone: Vec<u64> = ids
+                    .into_iter()
+                    .filter(|id| self.model[id][axis] > limit)
+                    .collect();
+                assert_eq!(self.index.remove(&gone).unwrap(), gone.len());
+                gone.iter().for_each(|id| {
+                    self.model.remove(id);
+                });
+            }
+            483..580 => {
+                let ids = self.some_ids(8);
+                let rows: Vec<Vec<f32>> = ids.iter().map(|_| self.vector()).collect();
+                let data = rows.concat();
+                if ids.is_empty() {
+                    return;
+                }
+                let vectors = Rows::new(&data, DIM).unwrap();
+                self.index.update(vectors, &ids).unwrap();
+                self.model.extend(ids.into_iter().zip(rows));
+            }
+            580..582 => self.index.compact().unwrap(),
+            582..583 => {
+                let path = self.folder.path().join("index");
+                self.index.save(&path).unwrap();
+                Index::verify(&path).unwrap();
+                self.index = Index::open(&path).unwrap();
+            }
+            583..860 => self.search(step),
+            860..950 => self.search_filtered(step),
+            _ => self.search_range(step),
         }
+        assert_eq!(self.index.len(), self.model.len(), "step {step}");
     }
-}
 
-/// More points than the build had, of the same kind: neighbours lie closer together than when targets were measured. A search
-/// makes up for it, and targets are checked as soon as there are a quarter more.
-#[test]
-fn targets_are_met_as_an_index_grows() {
-    const BUILT: usize = 5000;
-    const ALL: usize = 8000;
-    for (short, data, asked) in [
-        (0.02, sheet(ALL, 21, 0.0), sheet(300, 22, 0.0)),
-        // Noise in all dimensions is the worst that codes of a few can meet.
-        (0.06, cloud(ALL, 21), cloud(300, 22)),
-    ] {
-        let (data, asked) = (rows(&data), rows(&asked));
-        let first = data.slice(0..BUILT);
-        let mut index = Index::builder().seed(5).build(first).unwrap();
-        let table = |index: &Index| {
-            let table = index.tempered().unwrap().calibration();
-            (table.points, table.checked)
+    fn add(&mut self, count: usize) {
+        // Room for identifiers that are far from row numbers.
+        self.next += [1, 1, 1, 1_000_003][self.draw(4)];
+        let ids: Vec<u64> = (self.next..self.next + count as u64).collect();
+        self.next += count as u64;
+        let rows: Vec<Vec<f32>> = ids.iter().map(|_| self.vector()).collect();
+        let data = rows.concat();
+        let vectors = Rows::new(&data, DIM).unwrap();
+        self.index.add(vectors, &ids).unwrap();
+        assert!(self.index.add(vectors, &ids).is_err(), "they are there");
+        self.model.extend(ids.into_iter().zip(rows));
+    }
+
+    fn search(&mut self, step: usize) {
+        let query = self.vector();
+        let k = [1, 3, 10, 50, 100_000][self.draw(5)];
+        let expected = nearest(&self.model, &query, k, |_| true);
+        let answer = self
+            .index
+            .search(&query, &Search::new(k).exact(true))
+            .unwrap();
+        assert_eq!(pairs(&answer), expected, "step {step} k {k}");
+        self.proved += usize::from(answer.stats.candidates < self.index.len() as u64);
+        let rough = self.index.search(&query, &Search::new(k)).unwrap();
+        assert!(pairs(&rough).is_sorted_by(|a, b| a.0 < b.0 || a.0 == b.0 && a.1 < b.1));
+        for hit in &rough.hits {
+            let distance = garlic_simd::l2_squared(&query, &self.model[&hit.id]).sqrt();
+            assert_eq!(distance, hit.distance, "step {step}");
+        }
+        let id = self.some_ids(1);
+        for id in id {
+            assert_eq!(self.index.get(id).as_ref(), self.model.get(&id));
+        }
+        assert!(!self.index.contains(self.next + 3));
+    }
+
+    fn search_filtered(&mut self, step: usize) {
+        let query = self.vector();
+        let modulus = [1, 2, 10, 100, 100_000_000][self.draw(5)] as u64;
+        let allows = move |id: u64| id.is_multiple_of(modulus);
+        let expected = nearest(&self.model, &query, 5, allows);
+        let allowed: Vec<u64> = self
+            .model
+            .keys()
+            .copied()
+            .filter(|id| allows(*id))
+            .collect();
+        let filter = match self.draw(3) {
+            0 => Filter::predicate(allows),
+            1 => Filter::ids(allowed),
+            _ => Filter::bitmap(allowed.into_iter().chain([self.next + 5]).collect()),
         };
-        for from in (BUILT..ALL).step_by(500) {
-            let ids: Vec<u64> = (from as u64..from as u64 + 500).collect();
-            index.add(data.slice(from..from + 500), &ids).unwrap();
-            // The first number of points that is more than a quarter above the last.
-            let checked = if from + 500 < 6500 { 0 } else { 6500 };
-            assert_eq!(table(&index), (BUILT, checked));
+        let search = Search::new(5).filter(filter);
+        let answer = self
+            .index
+            .search(&query, &search.clone().exact(true))
+            .unwrap();
+        assert_eq!(pairs(&answer), expected, "step {step} every {modulus}th");
+        let rough = self.index.search(&query, &search).unwrap();
+        assert!(rough.hits.iter().all(|h| allows(h.id)));
+        assert!(rough.hits.is_sorted_by(|a, b| a.distance <= b.distance));
+        if rough.exact {
+            assert_eq!(rough.hits, answer.hits, "step {step}");
         }
-        let truth = model(0, data);
-        let mut raised = 0;
-        for target in [0.8, 0.9, 0.95, 0.99] {
-            let search = Search::new(10).recall(target);
-            let (got, _) = recall(&index, &truth, asked, &search, 10, |_| true);
-            assert!(got >= target - short, "asked for {target}, got {got}");
-            // More is done than the setting that was measured with fewer points says.
-            let table = &index.tempered().unwrap().calibration().settings;
-            let measured = table.iter().find(|s| s.k == 10 && s.recall >= target);
-            let Some(measured) = measured else { continue };
-            let work = index.search(asked.row(0), &search).unwrap().work;
-            let more = work.cells_projected > measured.probes as u64
-                || work.candidates > measured.rerank as u64;
-            raised += usize::from(more);
-        }
-        assert!(raised > 0, "nothing had to be made up for");
-        index = Index::from_bytes(&index.to_bytes()).unwrap();
-        assert_eq!(table(&index), (BUILT, 6500));
-        index.recalibrate().unwrap();
-        assert_eq!(table(&index), (ALL, 0));
     }
+
+    fn search_range(&mut self, step: usize) {
+        let query = self.vector();
+        let radius = [0.0, 2.0, 8.0, 30.0, 1e9][self.draw(5)];
+        let mut expected = nearest(&self.model, &query, usize::MAX, |_| true);
+        expected.retain(|e| e.0 <= radius);
+        let answer = self.index.range(&query, &RangeSearch::new(radius)).unwrap();
+        assert!(answer.exact);
+        assert_eq!(pairs(&answer), expected, "step {step} radius {radius}");
+        let rough = self
+            .index
+            .range(&query, &RangeSearch::new(radius).recall(0.9))
+            .unwrap();
+        assert!(rough.hits.iter().all(|h| h.distance <= radius));
+    }
+}
+
+/// Returns how many exact answers bounds gave.
+fn run(seed: u64, operations: usize, config: Config, bytes: bool) -> usize {
+    let mut world = World {
+        rng: random_stream(seed, 77),
+        model: Model::new(),
+        index: start(&config),
+        next: 1000,
+        centre: vec![120.0; DIM],
+        bytes,
+        proved: 0,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    for id in world.index.ids() {
+        world.model.insert(id, world.index.get(id).unwrap());
+    }
+    for step in 0..operations {
+        world.step(step);
+    }
+    let drift = world.index.drift();
+    assert!(drift.added > 0 && drift.removed > 0 && drift.built == 600);
+    world.proved
+}
+
+fn start(config: &Config) -> Index {
+    let mut data = uniform(600, DIM, 5);
+    for (i, value) in data.iter_mut().enumerate() {
+        let cluster = (i / DIM % 5) as f32 * 20.0;
+        *value = (100.0 + cluster + 12.0 * *value).round();
+    }
+    let builder = Index::builder().config(config.clone());
+    builder.build(rows(&data, DIM)).unwrap()
+}
+
+fn operations() -> usize {
+    let asked = std::env::var("GARLIC_OPERATIONS").ok();
+    asked.and_then(|n| n.parse().ok()).unwrap_or(6000)
+}
+
+fn small(store: &str, settings: &[(&str, &str)]) -> Config {
+    let few = [
+        ("bin_size", "4"),
+        ("calibration_queries", "40"),
+        ("store", store),
+    ];
+    config(&[&few, settings].concat())
+}
+
+#[test]
+fn floats_answer_like_brute_force() {
+    run(1, operations(), small("f32", &[]), false);
+}
+
+/// Few large bins, so that bounding them costs little beside reading all vectors.
+#[test]
+fn bounds_answer_like_brute_force() {
+    let config = small("f32", &[("axes", "2"), ("bin_size", "48")]);
+    let proved = run(4, operations() / 2, config, false);
+    assert!(
+        proved > operations() / 50,
+        "{proved} exact answers by bounds"
+    );
+}
+
+#[test]
+fn bytes_answer_like_brute_force() {
+    run(2, operations() / 2, small("auto", &[]), true);
+}
+
+#[test]
+fn short_codes_and_given_cells_answer_like_brute_force() {
+    let config = small(
+        "f32",
+        &[
+            ("code_bits", "4"),
+            ("axes", "3"),
+            ("cells", "7"),
+            ("max_dim", "4"),
+        ],
+    );
+    run(3, operations() / 2, config, false);
+}
+
+/// The last point can go, and others can come again; files of an index without points are opened, too.
+#[test]
+fn an_index_can_be_emptied() {
+    let mut index = start(&small("f32", &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let ids = index.ids();
+    assert_eq!(index.remove(&ids).unwrap(), 600);
+    assert_eq!(index.remove(&ids).unwrap(), 0);
+    for round in 0..3 {
+        assert!(index.is_empty() && index.ids().is_empty());
+        let query = [100.0; DIM];
+        let search = Search::new(3);
+        assert!(index.search(&query, &search).unwrap().hits.is_empty());
+        let exact = index.search(&query, &search.clone().exact(true)).unwrap();
+        assert!(exact.hits.is_empty());
+        assert!(
+            index
+                .range(&query, &RangeSearch::new(1e9))
+                .unwrap()
+                .hits
+                .is_empty()
+        );
+        let filtered = search.clone().filter(Filter::ids(vec![5]));
+        assert!(index.search(&query, &filtered).unwrap().hits.is_empty());
+        match round {
+            0 => index.compact().unwrap(),
+            1 => {
+                index.save(&path).unwrap();
+                Index::verify(&path).unwrap();
+                index = Index::open(&path).unwrap();
+            }
+            _ => index = Index::load(&path).unwrap(),
+        }
+    }
+    let rows = [[3.0; DIM], [250.0; DIM], [100.0; DIM]].concat();
+    let rows = Rows::new(&rows, DIM).unwrap();
+    index.add(rows, &[7, 9, 8]).unwrap();
+    let answer = index.search(&[101.0; DIM], &Search::new(5)).unwrap();
+    let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
+    assert_eq!(ids, [8, 7, 9]);
+}
+
+/// A small index that is given far more points at once has about as many cells as a build would make.
+#[test]
+fn a_large_batch_makes_no_more_cells_than_a_build() {
+    let data = uniform(20_000, DIM, 4);
+    let rows = rows(&data, DIM);
+    let config = small("f32", &[("calibration_queries", "20")]);
+    let built = Index::builder().config(config.clone()).build(rows).unwrap();
+    let first = rows.slice(0..300);
+    let mut grown = Index::builder().config(config).build(first).unwrap();
+    grown
+        .add(rows.slice(300..20_000), &ids(300..20_000))
+        .unwrap();
+    let (cells, wanted) = (grown.drift().cells, built.cells());
+    assert!(
+        cells < 3 * wanted && wanted < 3 * cells,
+        "{cells}, not about {wanted}"
+    );
 }

@@ -88,7 +88,6 @@ fn best_of(view: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Index;
     use crate::testdata::{ids, rows, uniform};
 

@@ -1,7 +1,6 @@
 //! What the handle does when nothing fails, and what it says when it is used wrongly.
 
 use std::fs;
-use std::sync::Arc;
 
 use garlic_linalg::Rows;
 
@@ -12,13 +11,6 @@ use super::sim::SimDisk;
 use crate::Search;
 use garlic_core::Error;
 use garlic_core::pool::without_threads;
-
-/// Compiles only if a handle can be shared between threads.
-const _: () = {
-    const fn shared<T: Send + Sync>() {}
-    shared::<Live>();
-    shared::<Arc<crate::Index>>();
-};
 
 #[test]
 fn a_directory_is_what_was_done_to_it() {
