@@ -51,3 +51,17 @@ pub(crate) fn config(settings: &[(&str, usize)]) -> Config {
     }
     config
 }
+
+/// Fails unless the mean of the shares that queries found is the target or more, as far as so many queries can tell: 2.5
+/// times its standard error.
+#[track_caller]
+pub(crate) fn assert_meets(shares: &[f64], target: f64, what: &str) {
+    let count = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / count;
+    let squares: f64 = shares.iter().map(|share| (share - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    assert!(
+        mean + 2.5 * error >= target,
+        "{what}: asked for {target}, got {mean:.4} with a standard error of {error:.4}"
+    );
+}

@@ -134,7 +134,7 @@ fn degenerate_data() {
 /// Few unless asked for more: every case builds an index.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|n| n.parse().ok()).unwrap_or(24)
+    asked.and_then(|n| n.parse().ok()).unwrap_or(64)
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 
 mod testdata;
 
-use garlic_ann::{Config, Filter, Index, RangeSearch, Rows, Search};
+use garlic_ann::{Config, EXHAUSTIVE_POINTS, Filter, Index, RangeSearch, Rows, Search};
 use garlic_linalg::{random_stream, uniform_unit};
 use rand_chacha::ChaCha8Rng;
 use testdata::truth::{Model, nearest, pairs};
@@ -141,11 +141,29 @@ impl World {
             .unwrap();
         assert_eq!(pairs(&answer), expected, "step {step} k {k}");
         self.proved += usize::from(answer.stats.candidates < self.index.len() as u64);
-        let rough = self.index.search(&query, &Search::new(k)).unwrap();
+        // By way of cells, bins and codes: all of them, and some.
+        let every = Search::new(k).probes(usize::MAX).bins(1.0);
+        let whole = self
+            .index
+            .search(&query, &every.rerank(usize::MAX))
+            .unwrap();
+        assert_eq!(pairs(&whole), expected, "step {step} k {k} by codes");
+        assert_eq!(
+            whole.stats.candidates,
+            self.index.len() as u64,
+            "step {step}"
+        );
+        let some = Search::new(k).probes(2).bins(0.5).rerank(20);
+        let rough = self.index.search(&query, &some).unwrap();
         assert!(pairs(&rough).is_sorted_by(|a, b| a.0 < b.0 || a.0 == b.0 && a.1 < b.1));
         for hit in &rough.hits {
             let distance = garlic_simd::l2_squared(&query, &self.model[&hit.id]).sqrt();
             assert_eq!(distance, hit.distance, "step {step}");
+        }
+        // So few points are read whole for a target.
+        if self.index.len() <= EXHAUSTIVE_POINTS {
+            let target = self.index.search(&query, &Search::new(k)).unwrap();
+            assert_eq!(pairs(&target), expected, "step {step} k {k} by target");
         }
         let id = self.some_ids(1);
         for id in id {
@@ -176,10 +194,16 @@ impl World {
             .search(&query, &search.clone().exact(true))
             .unwrap();
         assert_eq!(pairs(&answer), expected, "step {step} every {modulus}th");
+        let every = search.clone().probes(usize::MAX).bins(1.0);
+        let whole = self
+            .index
+            .search(&query, &every.rerank(usize::MAX))
+            .unwrap();
+        assert_eq!(whole.hits, answer.hits, "step {step} by codes");
         let rough = self.index.search(&query, &search).unwrap();
         assert!(rough.hits.iter().all(|h| allows(h.id)));
         assert!(rough.hits.is_sorted_by(|a, b| a.distance <= b.distance));
-        if rough.exact {
+        if rough.exact || self.index.len() <= EXHAUSTIVE_POINTS {
             assert_eq!(rough.hits, answer.hits, "step {step}");
         }
     }
@@ -196,7 +220,7 @@ impl World {
             .index
             .range(&query, &RangeSearch::new(radius).recall(0.9))
             .unwrap();
-        assert!(rough.hits.iter().all(|h| h.distance <= radius));
+        assert!(rough.hits.iter().all(|hit| answer.hits.contains(hit)));
     }
 }
 

@@ -419,28 +419,20 @@ pub(crate) fn fit_cell(rows: Rows<'_>, form: Axes, seed: u64) -> Fitted {
 
 #[cfg(test)]
 mod tests {
-    use garlic_linalg::{random_stream, uniform_unit};
-
     use super::*;
-
-    fn random(n: usize, seed: u64) -> Vec<f32> {
-        let mut rng = random_stream(seed, 4);
-        (0..n)
-            .map(|_| uniform_unit(&mut rng) as f32 * 2.0 - 1.0)
-            .collect()
-    }
+    use crate::testdata::{rows, uniform};
 
     /// Cells of random points, stretched by different amounts along every coordinate.
     fn model(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, AnisotropicCells) {
-        let mut data = random(400 * dim, 1);
+        let mut data = uniform(400, dim, 1);
         for row in data.chunks_exact_mut(dim) {
             for (i, x) in row.iter_mut().enumerate() {
-                *x *= 6.0 / (1 + i) as f32;
+                *x *= 12.0 / (1 + i) as f32;
             }
         }
         let mut labels: Vec<u32> = (0..400).map(|i| i / 80).collect();
         let ids: Vec<u32> = (0..400).collect();
-        let rows = Rows::new(&data, dim).unwrap();
+        let rows = rows(&data, dim);
         let cancel = Cancel::default();
         let form = Axes { rank, known: rank };
         let fitted = AnisotropicCells::fit(
@@ -485,7 +477,7 @@ mod tests {
     fn points_go_to_the_cell_with_the_smallest_score() {
         for (rank, anisotropy) in [(2, 0.0), (2, 0.5), (5, 1.0)] {
             let (data, model) = model(7, rank, anisotropy);
-            let rows = Rows::new(&data, 7).unwrap();
+            let rows = rows(&data, 7);
             let labels = model.assign(rows, 5, &Cancel::default()).unwrap();
             let mut other = 0;
             for (row, label) in rows.iter().zip(&labels) {
@@ -517,7 +509,7 @@ mod tests {
                 )
             },
         };
-        let rows = Rows::new(&data, 7).unwrap();
+        let rows = rows(&data, 7);
         let labels = cells.assign(rows, 5, &Cancel::default()).unwrap();
         assert!(labels.iter().all(|label| *label != 1 && *label < 5));
     }
@@ -526,16 +518,12 @@ mod tests {
     fn a_fit_finds_mean_axes_and_what_is_left_over() {
         // Variance 12, 3 and 1/12 along three directions of five, none along the others.
         let dim = 5;
-        let mut data = random(3000 * dim, 2);
+        let mut data = uniform(3000, dim, 2);
         for row in data.chunks_exact_mut(dim) {
-            let [a, b, c] = [row[0] * 6.0, row[1] * 3.0, row[2] * 0.5];
+            let [a, b, c] = [row[0] * 12.0, row[1] * 6.0, row[2]];
             row.copy_from_slice(&[4.0 + a, b - 1.0, c, 2.0, -3.0]);
         }
-        let fitted = fit_cell(
-            Rows::new(&data, dim).unwrap(),
-            Axes { rank: 2, known: 2 },
-            1,
-        );
+        let fitted = fit_cell(rows(&data, dim), Axes { rank: 2, known: 2 }, 1);
         for (found, expected) in fitted.mean.iter().zip([4.0, -1.0, 0.0, 2.0, -3.0]) {
             assert!((found - expected).abs() < 0.2, "{:?}", fitted.mean);
         }
@@ -564,8 +552,8 @@ mod tests {
         let form = Axes::new(rank, 10 * 2 * POINTS_PER_AXIS, 10);
         assert_eq!((form.rank, form.known), (rank, 2));
         assert_eq!(Axes::new(rank, 1_000_000, 10).known, rank);
-        let data = random(2 * POINTS_PER_AXIS * dim, 5);
-        let rows = Rows::new(&data, dim).unwrap();
+        let data = uniform(2 * POINTS_PER_AXIS, dim, 5);
+        let rows = rows(&data, dim);
         let all = fit_cell(rows, Axes { rank, known: rank }, 1);
         let some = fit_cell(rows, form, 1);
         assert_eq!(some.axes, all.axes, "codes have them all");

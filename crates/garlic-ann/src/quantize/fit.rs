@@ -54,21 +54,18 @@ fn usual(magnitudes: &mut [f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use garlic_linalg::{random_stream, uniform_unit};
-
     use super::*;
+    use crate::testdata::{rows, uniform};
 
     const ROWS: usize = 400;
     const DIM: usize = 3;
 
     fn cloud() -> Vec<f32> {
-        let mut random = random_stream(1, 51);
-        let values = (0..ROWS * DIM).map(|_| uniform_unit(&mut random) as f32 - 0.5);
-        values.collect()
+        uniform(ROWS, DIM, 1)
     }
 
     fn steps_of(values: &[f32], bits: CodeBits) -> Vec<f32> {
-        fit_steps(Rows::new(values, DIM).unwrap(), 8, bits)
+        fit_steps(rows(values, DIM), 8, bits)
     }
 
     #[test]

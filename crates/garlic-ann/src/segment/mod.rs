@@ -280,9 +280,8 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use garlic_core::Rows;
-
     use super::*;
+    use crate::testdata::rows;
 
     /// Whole numbers from 0 to 255.
     fn bytes(n: usize, dim: usize) -> Vec<u8> {
@@ -295,7 +294,7 @@ mod tests {
         let (n, dim) = (600, 24);
         let bytes = bytes(n, dim);
         let values: Vec<f32> = bytes.iter().map(|b| f32::from(*b)).collect();
-        let rows = Rows::new(&values, dim).unwrap();
+        let rows = rows(&values, dim);
         let index = Index::builder().build(rows).unwrap();
         let (segment, mean) = (&index.segment, &index.transform.mean);
         let coarse = segment.coarse(mean, index.build_stats.radius).unwrap();
@@ -320,7 +319,7 @@ mod tests {
         let values: Vec<f32> = bytes(n, dim).iter().map(|b| f32::from(*b)).collect();
         // A calibration would search, and settle it.
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
-        let index = builder.build(Rows::new(&values, dim).unwrap()).unwrap();
+        let index = builder.build(rows(&values, dim)).unwrap();
         let segment = &index.segment;
         assert!(segment.coarse(&index.transform.mean, 1.0).is_none());
     }

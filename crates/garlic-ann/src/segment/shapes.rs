@@ -215,22 +215,20 @@ impl<'a> Prepared<'a> {
 
 #[cfg(test)]
 mod tests {
-    use garlic_linalg::{random_stream, symmetric_eigen, uniform_unit};
+    use garlic_linalg::symmetric_eigen;
 
     use super::*;
     use crate::segment::Index;
+    use crate::testdata::{rows, uniform};
 
     /// A small index of points with different spreads along ten coordinates.
     fn index() -> (Index, Vec<f32>) {
-        let mut rng = random_stream(5, 2);
-        let data: Vec<f32> = (0..2000 * 10)
-            .map(|i| {
-                (uniform_unit(&mut rng) as f32 - 0.5) * (10 - i % 10) as f32
-                    + (i / 10 % 3) as f32 * 20.0
-            })
-            .collect();
+        let mut data = uniform(2000, 10, 5);
+        for (i, value) in data.iter_mut().enumerate() {
+            *value = *value * (10 - i % 10) as f32 + (i / 10 % 3) as f32 * 20.0;
+        }
         let built = Index::builder().seed(1).threads(1);
-        (built.build(Rows::new(&data, 10).unwrap()).unwrap(), data)
+        (built.build(rows(&data, 10)).unwrap(), data)
     }
 
     #[test]
@@ -260,7 +258,7 @@ mod tests {
     fn coverage_agrees_with_a_plain_loop() {
         let (index, data) = index();
         let shapes = Shapes::new(&index.segment.cells, 1.0);
-        let rows = Rows::new(&data[..1500], 10).unwrap();
+        let rows = rows(&data[..1500], 10);
         let placed = index
             .transform
             .apply_all(rows, &Default::default())

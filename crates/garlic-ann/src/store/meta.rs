@@ -144,6 +144,54 @@ mod tests {
         assert_eq!(back.0, config);
     }
 
+    /// Names in files stay what they are, whatever the fields are called here.
+    #[test]
+    fn every_key_of_calibration_and_ledger_keeps_its_name() {
+        let stats = BuildStats {
+            built: 1,
+            radius: 2.5,
+            added: 3,
+            added_radius: 4.5,
+            removed: 5,
+            unchecked: 6,
+            unchecked_radius: 7.5,
+            uncovered: 8,
+            longest: 9.5,
+            trainings: 10,
+            next_id: 11,
+        };
+        let json = r#"{"built":1,"radius":2.5,"added":3,"added_radius":4.5,"removed":5,"unchecked":6,"unchecked_radius":7.5,"strangers":8,"longest":9.5,"trainings":10,"next_id":11}"#;
+        assert_eq!(serde_json::to_string(&stats).unwrap(), json);
+        assert_eq!(serde_json::from_str::<BuildStats>(json).unwrap(), stats);
+
+        let setting = crate::Setting {
+            k: 1,
+            recall: 0.5,
+            measured: 0.25,
+            probes: 2,
+            bins: 0.75,
+            rerank: 3,
+            bin_prune_ratio: 1.5,
+            rerank_prune_ratio: 2.5,
+            everything: true,
+        };
+        let body = Body::Tempered {
+            calibration: Calibration {
+                queries: 4,
+                points: 5,
+                grouped: true,
+                correction: 1.25,
+                checked: 6,
+                stale: true,
+                settings: vec![setting],
+            },
+        };
+        let json = r#"{"tempered":{"calibration":{"queries":4,"points":5,"grouped":true,"correction":1.25,"checked":6,"stale":true,"settings":[{"k":1,"recall":0.5,"measured":0.25,"probes":2,"bins":0.75,"rerank":3,"slack":1.5,"trust":2.5,"everything":true}]}}}"#;
+        assert_eq!(serde_json::to_string(&body).unwrap(), json);
+        let Body::Tempered { calibration } = serde_json::from_str(json).unwrap();
+        assert_eq!(calibration.settings, [setting]);
+    }
+
     #[test]
     fn other_kinds_and_unknown_keys_are_refused() {
         for (json, words) in [

@@ -137,13 +137,10 @@ pub(crate) fn shells(points: Rows<'_>, rows: &[u32]) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use garlic_linalg::{random_stream, uniform_unit};
+    use crate::testdata::uniform;
 
     fn cloud(rows: usize, dim: usize) -> Vec<f32> {
-        let mut random = random_stream(3, 4);
-        (0..rows * dim)
-            .map(|_| uniform_unit(&mut random) as f32 - 0.5)
-            .collect()
+        uniform(rows, dim, 3)
     }
 
     #[test]

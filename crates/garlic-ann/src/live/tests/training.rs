@@ -15,7 +15,7 @@ use super::sim::{NO_SPACE, Plan, SimDisk};
 use crate::Search;
 use crate::config::Config;
 use crate::segment::Index;
-use crate::testdata::{ids, uniform};
+use crate::testdata::{assert_meets, ids, uniform};
 
 const DIM: usize = 8;
 /// Points of the index that most tests begin with: a few less than make a training due.
@@ -199,21 +199,28 @@ fn a_handle_dropped_during_a_training_loses_nothing() {
     assert_eq!(live.status().unwrap().generation, 2);
 }
 
-/// Share of the ten nearest points that are found with a target.
-fn recall(index: &Index, model: &Model, queries: Rows<'_>, target: f64) -> f64 {
-    let mut found = 0;
-    for query in queries.iter() {
-        let mut all: Vec<f32> = (model.values())
-            .map(|v| garlic_simd::l2_squared(query, v).sqrt())
+/// Fails unless as many of the ten nearest points are found as targets ask for.
+#[track_caller]
+fn assert_meets_targets(index: &Index, model: &Model, queries: Rows<'_>) {
+    for target in [0.9, 0.99] {
+        let search = Search::new(10).recall(target);
+        let shares: Vec<f64> = queries
+            .iter()
+            .map(|query| share(index, model, query, &search))
             .collect();
-        all.sort_by(f32::total_cmp);
-        let answer = index
-            .search(query, &Search::new(10).recall(target))
-            .unwrap();
-        let within = |d: f32| d <= all[9] * (1.0 + 1e-6);
-        found += answer.hits.iter().filter(|h| within(h.distance)).count();
+        assert_meets(&shares, target, "while it grows");
     }
-    found as f64 / (queries.len() * 10) as f64
+}
+
+/// Share of the ten nearest points that a search finds.
+fn share(index: &Index, model: &Model, query: &[f32], search: &Search) -> f64 {
+    let distance = |v: &Vec<f32>| garlic_simd::l2_squared(query, v).sqrt();
+    let mut all: Vec<f32> = model.values().map(distance).collect();
+    all.sort_by(f32::total_cmp);
+    let hits = index.search(query, search).unwrap().hits;
+    assert_eq!(hits.len(), 10);
+    let near = hits.iter().filter(|h| h.distance <= all[9] * (1.0 + 1e-6));
+    near.count() as f64 / 10.0
 }
 
 /// Nobody trains a read-only handle, or one whose training was given up: it does more for its targets.
@@ -242,17 +249,11 @@ fn a_reader_of_a_grown_directory_meets_its_targets() {
     queries[..125 * DIM]
         .chunks_exact_mut(DIM)
         .for_each(|row| row[2..].iter_mut().for_each(|v| *v *= 0.001));
-    for target in [0.9, 0.99] {
-        let found = recall(&reader.snapshot(), &model, rows(&queries), target);
-        assert!(found >= target - 0.02, "{target}: {found}");
-    }
+    assert_meets_targets(&reader.snapshot(), &model, rows(&queries));
     assert_eq!(before.len(), 5000);
     drop(held);
     live.wait();
-    for target in [0.9, 0.99] {
-        let found = recall(&live.snapshot(), &model, rows(&queries), target);
-        assert!(found >= target - 0.02, "{target}: {found}");
-    }
+    assert_meets_targets(&live.snapshot(), &model, rows(&queries));
 }
 
 /// Writers that are far ahead of a training wait for it, all of them.

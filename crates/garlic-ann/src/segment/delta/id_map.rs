@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn homes_answer_like_a_map() {
+    fn ids_are_found_like_in_a_map() {
         let mut rng = random_stream(3, 1);
         let mut draw = |n: usize| (uniform_unit(&mut rng) * n as f64) as usize;
         let (mut homes, mut map) = (IdMap::default(), HashMap::new());

@@ -93,7 +93,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
 
 /// Points from places that no cell was fitted to make a check due long before there are a quarter more.
 #[test]
-fn strangers_make_a_check_due() {
+fn uncovered_points_make_a_check_due() {
     let data = cloud(5200, 3);
     let mut index = Index::builder().build(rows(&data[..5000 * DIM])).unwrap();
     let (like, far) = (&data[5000 * DIM..], &data[..400 * DIM]);
@@ -135,9 +135,9 @@ fn strangers_make_a_check_due() {
     assert_eq!((opened.due(), opened.build_stats.uncovered), (None, 0));
 }
 
-/// A small index reads everything and keeps no strangers twice; it is checked when it has grown out of that.
+/// A small index reads everything and keeps no uncovered points twice; it is checked when it has grown out of that.
 #[test]
-fn small_indexes_only_count_strangers() {
+fn small_indexes_only_count_uncovered_points() {
     let data = cloud(4100, 5);
     let mut index = Index::builder().build(rows(&data[..4000 * DIM])).unwrap();
     let far: Vec<f32> = data[..20 * DIM].iter().map(|v| v + 30.0).collect();
