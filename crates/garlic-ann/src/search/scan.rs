@@ -289,15 +289,13 @@ impl Snapshot<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use garlic_linalg::{random_stream, uniform_unit};
+    use crate::testdata::uniform;
 
-    fn list(count: u32, of: impl Fn(f32) -> f32) -> Vec<Estimate> {
-        let mut random = random_stream(9, 2);
-        (0..count)
-            .map(|at| Estimate {
-                at,
-                estimate: of(uniform_unit(&mut random) as f32),
-            })
+    fn list(count: usize, of: impl Fn(f32) -> f32) -> Vec<Estimate> {
+        let estimates = uniform(count, 1, 9).into_iter().map(|u| of(u + 0.5));
+        (0..)
+            .zip(estimates)
+            .map(|(at, estimate)| Estimate { at, estimate })
             .collect()
     }
 

@@ -86,29 +86,21 @@ fn round_trips_search_alike_and_verify() {
 
 #[test]
 fn vectors_that_are_no_whole_numbers_verify_in_every_type() {
-    let values: Vec<f32> = {
-        let mut random = random_stream(4, 4);
-        (0..3000 * 20)
-            .map(|i| (uniform_unit(&mut random) * (1 + i % 20) as f64) as f32 - 7.0)
-            .collect()
-    };
+    let values = uniform(3000, 20, 4);
     for (code_bits, store, offset) in [
         (8, Store::F32, 0.0),
         (4, Store::F32, 1000.0),
         (8, Store::F16, 0.0),
         (4, Store::F16, 50.0),
     ] {
-        let values: Vec<f32> = values.iter().map(|v| v + offset).collect();
-        let mut config = Config::default();
-        config.storage.code_bits = code_bits;
-        config.storage.store = store;
-        config.partition.axes = 7;
-        config.transform.max_dim = 10;
-        let rows = Rows::new(&values, 20).unwrap();
+        let scaled = |(i, v): (usize, &f32)| (v + 0.5) * (1 + i % 20) as f32 - 7.0 + offset;
+        let values: Vec<f32> = values.iter().enumerate().map(scaled).collect();
+        let config = config(&[("code_bits", code_bits), ("axes", 7), ("max_dim", 10)]);
         let index = Index::builder()
             .config(config)
+            .store(store)
             .threads(1)
-            .build(rows)
+            .build(rows(&values, 20))
             .unwrap();
         assert_eq!(index.transform.out_dim(), 16);
         verify(&index).unwrap();
@@ -389,7 +381,7 @@ fn verify_knows_points_in_two_cells_from_wrong_identifiers() {
         .set("spill", "1e9")
         .and_then(|b| b.set("cells", "4"))
         .unwrap();
-    let index = builder.build(Rows::new(&values, 5).unwrap()).unwrap();
+    let index = builder.build(rows(&values, 5)).unwrap();
     assert_eq!((index.len(), index.segment.ids.len()), (60, 120));
     verify(&index).unwrap();
     let error_of = |change: &dyn Fn(&mut Index)| {

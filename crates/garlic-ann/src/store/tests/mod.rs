@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
-use garlic_linalg::{Rows, random_stream, uniform_unit};
 
 use super::FormatError;
-use crate::config::{Config, Store};
+use crate::config::Store;
 use crate::plan::{Calibration, Setting};
 use crate::segment::{Index, Segment};
+use crate::testdata::{config, rows, uniform};
 
 /// Dimension of the samples.
 const DIM: usize = 9;
@@ -29,24 +29,20 @@ const DIM: usize = 9;
 /// An index of `points` vectors in three cells of five axes; the vectors are whole numbers, so that every type can
 /// store them.
 fn sample(points: usize, code_bits: usize, store: Store, seed: u64) -> Index {
-    let mut random = random_stream(seed, 2);
-    let values: Vec<f32> = (0..points * DIM)
-        .map(|i| {
-            let clump = (i / DIM % 3 * 70) as f64;
-            (clump + uniform_unit(&mut random) * 100.0 / (1 + i % DIM) as f64).floor() as f32
-        })
-        .collect();
-    let mut config = Config {
-        seed,
-        ..Config::default()
-    };
-    config.partition.cells = 3;
-    config.partition.axes = 5;
-    config.bins.bin_size = 8;
-    config.storage.code_bits = code_bits;
-    config.storage.store = store;
-    let builder = Index::builder().config(config).threads(1);
-    let mut index = builder.build(Rows::new(&values, DIM).unwrap()).unwrap();
+    let mut values = uniform(points, DIM, seed);
+    for (i, value) in values.iter_mut().enumerate() {
+        let clump = (i / DIM % 3 * 70) as f32;
+        *value = (clump + (*value + 0.5) * 100.0 / (1 + i % DIM) as f32).floor();
+    }
+    let config = config(&[
+        ("cells", 3),
+        ("axes", 5),
+        ("bin_size", 8),
+        ("code_bits", code_bits),
+        ("seed", seed as usize),
+    ]);
+    let builder = Index::builder().config(config).store(store).threads(1);
+    let mut index = builder.build(rows(&values, DIM)).unwrap();
     index.calibration = Arc::new(Calibration {
         queries: 100,
         settings: vec![Setting {

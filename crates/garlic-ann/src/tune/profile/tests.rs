@@ -106,8 +106,9 @@ fn predictions_are_close_to_what_searches_do() {
             let off = |told: f64, done: f64| told / done - 1.0;
             let recall = told.recall - done.recall;
             let (codes, bins) = (off(told.codes, done.codes), off(told.bins, done.bins));
-            assert!(recall <= 0.03, "{about}: {recall}");
-            assert!(codes <= 0.25, "{about}: {codes}");
+            // Never better than what is done: targets are met by what is predicted to meet them.
+            assert!(recall <= 0.005, "{about}: {recall}");
+            assert!(codes <= 0.02, "{about}: {codes}");
             assert!(bins.abs() < 1e-9, "{about}: {bins}");
             if is_close {
                 let candidates = off(told.candidates, done.candidates);
