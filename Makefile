@@ -7,13 +7,14 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
 MINUTES ?= 25
 
-.PHONY: help demo test lint audit unit scalar python docs bench kernels bench-live paper soak clean
+.PHONY: help demo test lint audit unit scalar python package docs bench kernels bench-live paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
 	@echo "make test    lints, all tests, all of them once more on the scalar kernels, and the Python package"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
+	@echo "make package check that the crates can be published: their metadata and the files that they carry"
 	@echo "make docs    the documentation as a site with search, in target/docs-site"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
 	@echo "make kernels microbenchmarks of the kernels against their limits"
@@ -24,12 +25,20 @@ help:
 demo:
 	$(CARGO) run --locked --release -p garlic-cli -- demo --out $(DEMO_DIR)
 
-test: lint audit unit scalar python
+test: lint audit package unit scalar python
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	$(FEATURES) -p garlic-ann -- -D warnings
+	$(FEATURES) -p garlic-ann --features live -- -D warnings
+	$(FEATURES) -p garlic-ann --features toml -- -D warnings
+	$(FEATURES) -p garlic-core -- -D warnings
+	$(FEATURES) -p garlic-cli -- -D warnings
+
+# Features by themselves: a build of the workspace has all of them on.
+FEATURES = $(CARGO) clippy --locked --quiet --no-deps --no-default-features
 
 audit:
 	tools/audit
@@ -52,6 +61,10 @@ python:
 	$(PYENV)/bin/maturin build --release --out target/wheels
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
+
+# The packages as they would be published. Nothing is compiled: `make unit` has done that.
+package:
+	$(CARGO) package --quiet --locked --workspace --exclude garlic-py --no-verify --allow-dirty
 
 # The site needs mdBook, which is compiled once. `make test` does not: python/tests/test_links.py checks the pages.
 MDBOOK_VERSION = 0.5.4

@@ -14,14 +14,25 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// The blocks of one language, in their order.
-fn blocks(language: &str) -> Vec<String> {
-    let page = read("docs/guide/quickstart.md");
+/// The blocks of one language in a page, in their order.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let page = read(page);
     let open = format!("```{language}\n");
     let blocks = page.split(&open).skip(1);
     blocks
         .map(|rest| rest.split("```").next().unwrap().to_owned())
         .collect()
+}
+
+const PAGE: &str = "docs/guide/quickstart.md";
+
+// Packages carry READMEs of their own, with links that work outside of the repository. `garlic-ann` tests its own block.
+#[test]
+fn readmes_of_packages_have_the_same_examples() {
+    for (package, language) in [("garlic-ann", "rust"), ("garlic-cli", "sh")] {
+        let own = blocks(&format!("crates/{package}/README.md"), language);
+        assert_eq!(own, blocks("README.md", language), "{package}");
+    }
 }
 
 #[test]
@@ -34,7 +45,7 @@ fn rust_blocks_are_lines_of_the_example() {
     }
     let example = read("crates/garlic-ann/examples/quickstart.rs");
     let example = trimmed(&example);
-    let blocks = blocks("rust");
+    let blocks = blocks(PAGE, "rust");
     assert_eq!(blocks.len(), 5);
     let mut from = 0;
     for block in &blocks {
@@ -84,7 +95,7 @@ fn shell_blocks_run() {
         std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()),
     ))
     .unwrap();
-    let blocks = blocks("sh");
+    let blocks = blocks(PAGE, "sh");
     assert_eq!(blocks.len(), 5);
     for block in &blocks {
         let mut shell = std::process::Command::new("sh");
