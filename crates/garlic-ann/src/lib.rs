@@ -21,6 +21,9 @@
 //! # }
 //! ```
 //!
+//! Features, both on by default: `live` adds `Live` and index directories, `toml` reads and writes configurations as
+//! TOML text.
+//!
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
 //! The same data, options and seed give the same index, whatever the number of threads.
 
@@ -50,14 +53,15 @@ mod update;
 
 pub mod store;
 
+#[cfg(feature = "live")]
 pub mod live;
 
 #[cfg(test)]
 mod testdata;
 
-/// The examples of the README run as tests.
+/// The examples of the README of this crate run as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 pub struct Readme;
 
 pub use build::Builder;
@@ -70,6 +74,7 @@ pub use garlic_core::{
     NeighborIndex, NeighborSearcher, Progress, RangeSearch, Result, RoaringTreemap, Rows, Search,
     SearchStats, Seconds, ShapeError, Stage, Transform,
 };
+#[cfg(feature = "live")]
 pub use live::Live;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
 pub use search::Searcher;

@@ -160,6 +160,7 @@ impl Index {
     }
 
     /// This index with what was found out about targets when `checked` became of `before`, from which this one has come, too.
+    #[cfg(feature = "live")]
     pub(crate) fn with_check(&self, before: &Self, checked: &Self) -> Self {
         let mut next = self.clone();
         next.calibration = Arc::clone(&checked.calibration);

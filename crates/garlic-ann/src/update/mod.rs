@@ -15,4 +15,5 @@ mod recalibrate;
 mod reshape;
 
 pub use drift::Drift;
+#[cfg(feature = "live")]
 pub(crate) use grow::Due;
