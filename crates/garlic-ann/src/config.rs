@@ -89,7 +89,8 @@ parameters! {
 parameters! {
     /// All parameters of building an index, in groups.
     ///
-    /// [`Configuration`] has what changes them by name and checks them.
+    /// [`Configuration`] has what changes them by name and checks them. Parameters may be added: make one with
+    /// `..Config::default()`.
     pub struct Config in "general" {
         /// Seed of every random choice.
         seed: u64 = 0, Rule::any();

@@ -69,15 +69,18 @@ pub use config::{
     BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,
 };
 pub use garlic_core::config::Configuration;
+// What the crates that measure and describe indexes of either kind see; not meant for others.
 pub use garlic_core::{
-    Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric,
-    NeighborIndex, NeighborSearcher, Progress, RangeSearch, Result, RoaringTreemap, Rows, Search,
-    SearchStats, Seconds, ShapeError, Stage, Transform,
+    Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric, Progress,
+    RangeSearch, Result, RoaringTreemap, Rows, Search, SearchStats, Seconds, ShapeError, Stage,
+    Transform,
 };
+#[doc(hidden)]
+pub use garlic_core::{NeighborIndex, NeighborSearcher};
 #[cfg(feature = "live")]
 pub use live::Live;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
 pub use search::Searcher;
-pub use segment::{BuildStats, CellShape, Index};
+pub use segment::{CellShape, Index};
 pub use tune::{Cause, Exhaustive};
 pub use update::Drift;

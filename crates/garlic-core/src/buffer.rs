@@ -159,6 +159,14 @@ pub struct Blank<T> {
     len: usize,
 }
 
+impl<T> std::fmt::Debug for Blank<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blank")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
 enum Filling<T> {
     Pages(MmapMut),
     Plain(Vec<T>),

@@ -111,6 +111,7 @@ pub trait Configuration: Parameters + Default + Clone {
     ///
     /// # Errors
     /// Those of [`Configuration::set`].
+    #[doc(hidden)]
     fn put(&mut self, key: &str, value: &Value) -> Result<()> {
         match self.set_value(key, value) {
             Some(Ok(())) => Ok(()),

@@ -90,6 +90,7 @@ impl From<Seconds> for BuildReport {
 
 /// Wall-clock seconds of the parts of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Seconds {
     /// Checking the data, fitting and applying the change of coordinates.
     pub prepare: f64,

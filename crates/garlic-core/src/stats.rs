@@ -7,6 +7,7 @@ use std::ops::AddAssign;
 /// `*_madds` are multiply-adds. [`SearchStats::distance_equivalents`] divides their sum by the dimension, so that
 /// one unit is one exact Euclidean distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct SearchStats {
     /// Multiply-adds to normalise and rotate the query.
     pub rotation_madds: u64,

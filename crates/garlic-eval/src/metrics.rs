@@ -163,16 +163,14 @@ mod tests {
 
     #[test]
     fn parts_of_the_work_add_up() {
-        let sum = SearchStats {
-            rotation_madds: 8,
-            routing_madds: 16,
-            projection_madds: 24,
-            ordering_madds: 4,
-            codes: 6,
-            code_madds: 48,
-            exact_madds: 80,
-            ..SearchStats::default()
-        };
+        let mut sum = SearchStats::default();
+        sum.rotation_madds = 8;
+        sum.routing_madds = 16;
+        sum.projection_madds = 24;
+        sum.ordering_madds = 4;
+        sum.codes = 6;
+        sum.code_madds = 48;
+        sum.exact_madds = 80;
         let m = WorkMeans::new(&sum, 2, 8);
         let parts = m.rotation + m.routing + m.projection + m.ordering + m.code + m.exact;
         assert!((parts - sum.distance_equivalents(8) / 2.0).abs() < 1e-12);

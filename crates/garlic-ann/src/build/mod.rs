@@ -47,6 +47,15 @@ pub struct Builder<'a> {
     partition: Option<Vec<u32>>,
 }
 
+impl std::fmt::Debug for Builder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Index {
     /// Starts building an index.
     pub fn builder<'a>() -> Builder<'a> {

@@ -10,6 +10,7 @@ use garlic_core::Result;
 
 /// When a batch counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SyncPolicy {
     /// When it has reached the device: it survives a power cut.
     #[default]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Settings measured on points held out of the training, cheapest first for every `k`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Calibration {
     /// Number of points that were held out and used as queries.
     pub queries: usize,
@@ -48,6 +49,7 @@ impl Default for Calibration {
 /// One setting of a search and what it measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Setting {
     /// Neighbours that the queries asked for.
     pub k: usize,

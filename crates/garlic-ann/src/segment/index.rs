@@ -95,6 +95,7 @@ impl Index {
     }
 
     /// Identifier of the point at `position` when the index was last encoded; none past the last.
+    #[doc(hidden)]
     pub fn id_at(&self, position: usize) -> Option<u64> {
         self.segment.ids.get(position).copied()
     }

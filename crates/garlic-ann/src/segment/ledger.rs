@@ -5,36 +5,36 @@ use serde::{Deserialize, Serialize};
 /// What has happened to an index since it was built; kept in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BuildStats {
+pub(crate) struct BuildStats {
     /// Points that it was built from.
-    pub built: u64,
+    pub(crate) built: u64,
     /// Their mean squared distance from the means of their cells.
-    pub radius: f64,
+    pub(crate) radius: f64,
     /// Points that have been added since.
-    pub added: u64,
+    pub(crate) added: u64,
     /// Sum of the squared distances of those from the means of their cells, when they came.
-    pub added_radius: f64,
+    pub(crate) added_radius: f64,
     /// Points that have been removed since.
-    pub removed: u64,
+    pub(crate) removed: u64,
     /// Points that have been added since targets were last measured or checked, and the sum of their squared distances from
     /// the means of their cells.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub unchecked: u64,
+    pub(crate) unchecked: u64,
     /// See [`BuildStats::unchecked`].
     #[serde(default, skip_serializing_if = "is_nothing")]
-    pub unchecked_radius: f64,
+    pub(crate) unchecked_radius: f64,
     /// Points that have come since targets were last checked from places that no cell was fitted to.
     #[serde(default, rename = "strangers", skip_serializing_if = "is_zero")]
-    pub uncovered: u64,
+    pub(crate) uncovered: u64,
     /// Inner products: the length of the longest vector when targets were measured or checked; else 0.
     #[serde(default, skip_serializing_if = "is_none")]
-    pub longest: f32,
+    pub(crate) longest: f32,
     /// How often the index has been trained anew because it had grown.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub trainings: u64,
+    pub(crate) trainings: u64,
     /// Identifiers below this have been given to points, some of which may be gone; 0 when only those that are there count.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub next_id: u64,
+    pub(crate) next_id: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

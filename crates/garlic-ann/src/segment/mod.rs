@@ -21,7 +21,7 @@ pub(crate) use delta::{
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::{CellShape, Index};
-pub use ledger::BuildStats;
+pub(crate) use ledger::BuildStats;
 pub(crate) use snapshot::{BinView, Snapshot};
 pub(crate) use strangers::UncoveredPoints;
 

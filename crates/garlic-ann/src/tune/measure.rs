@@ -132,10 +132,8 @@ impl Trial<'_> {
         Ok(sums.pruned.map(|s| {
             let mean = s.found as f64 / (n * k);
             let variance = (s.squares as f64 / (n * k * k) - mean * mean).max(0.0);
-            let work = SearchStats {
-                candidates: s.candidates,
-                ..sums.work
-            };
+            let mut work = sums.work;
+            work.candidates = s.candidates;
             let error = (variance / n).sqrt();
             Measured {
                 recall: mean - CAUTION * error,

@@ -13,6 +13,7 @@ const MISFIT: f64 = 2.0;
 
 /// How far the data have moved since the index was built.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Drift {
     /// Points that the index was built from.
     pub built: u64,

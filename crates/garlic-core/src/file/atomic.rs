@@ -31,6 +31,7 @@ pub trait Place {
 }
 
 /// The file system of the machine.
+#[derive(Clone, Copy, Debug)]
 pub struct Disk;
 
 impl Place for Disk {
@@ -114,6 +115,14 @@ pub fn directory_of(path: &Path) -> &Path {
 pub struct Prepared<'a, P: Place> {
     temporary: Temporary<'a, P>,
     target: &'a Path,
+}
+
+impl<P: Place> std::fmt::Debug for Prepared<'_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<P: Place> Prepared<'_, P> {

@@ -16,6 +16,15 @@ pub struct Reader<R> {
     next: usize,
 }
 
+impl<R> std::fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("layout", &self.layout)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<R: Source> Reader<R> {
     /// Reads header and table of a file of `file_len` bytes.
     pub fn open(mut inner: R, file_len: u64) -> Result<Self, Fault> {

@@ -24,6 +24,15 @@ pub struct Section<'a, R> {
     hasher: crc32fast::Hasher,
 }
 
+impl<R> std::fmt::Debug for Section<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section")
+            .field("entry", &self.entry)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a, R: Source> Section<'a, R> {
     /// The section of a table's entry; `reader` has come to its first byte.
     pub fn new(reader: &'a mut Reader<R>, entry: Entry, stays: bool) -> Self {

@@ -24,6 +24,12 @@ impl<R: Read> Source for R {
 /// A mapped file.
 pub struct Mapped(pub Bytes);
 
+impl std::fmt::Debug for Mapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mapped({} bytes)", self.0.len())
+    }
+}
+
 impl Source for Mapped {
     fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()> {
         let rest = usize::try_from(position)

@@ -155,6 +155,14 @@ pub struct Aligned<'a> {
     written: u64,
 }
 
+impl std::fmt::Debug for Aligned<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aligned")
+            .field("written", &self.written)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> Aligned<'a> {
     /// A section that begins at the next byte of `out`.
     pub fn new(out: &'a mut dyn Write) -> Self {

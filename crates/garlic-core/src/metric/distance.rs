@@ -7,7 +7,7 @@ use super::close::SMALL;
 use super::scale_to;
 use crate::error::{Error, Result};
 
-/// What "near" means.
+/// What "near" means. The set is closed: a new metric would be a breaking change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

@@ -103,11 +103,9 @@ impl<'a> BruteForce<'a> {
         for (id, row) in base.iter().enumerate() {
             best.push(measure(self.metric, row, scaled), id as u64);
         }
-        let stats = SearchStats {
-            candidates: base.len() as u64,
-            exact_madds: (base.len() * base.dim()) as u64,
-            ..SearchStats::default()
-        };
+        let mut stats = SearchStats::default();
+        stats.candidates = base.len() as u64;
+        stats.exact_madds = (base.len() * base.dim()) as u64;
         Answer::new(best.take(), stats, true)
     }
 }

@@ -167,13 +167,11 @@ impl KmeansIndex {
                 );
             }
         }
-        let stats = SearchStats {
-            cells_scored: cells as u64,
-            routing_madds: (cells * dim) as u64,
-            candidates,
-            exact_madds: candidates * dim as u64,
-            ..SearchStats::default()
-        };
+        let mut stats = SearchStats::default();
+        stats.cells_scored = cells as u64;
+        stats.routing_madds = (cells * dim) as u64;
+        stats.candidates = candidates;
+        stats.exact_madds = candidates * dim as u64;
         Answer::new(best.take(), stats, probes == cells)
     }
 }

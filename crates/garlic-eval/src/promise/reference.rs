@@ -34,6 +34,7 @@ impl Estimate {
 }
 
 /// True distances of queries to some of the rows of a data set.
+#[derive(Debug)]
 pub struct Reference<'a> {
     metric: Metric,
     points: Rows<'a>,

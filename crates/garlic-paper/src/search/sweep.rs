@@ -70,11 +70,9 @@ impl Searcher<'_> {
         for (b, share) in bins.iter().enumerate() {
             seen.start(index.len());
             best.start(index.embedding.wider(k));
-            let mut stats = SearchStats {
-                rotation_madds: index.transform.apply_madds(),
-                cells_scored: index.cells() as u64,
-                ..SearchStats::default()
-            };
+            let mut stats = SearchStats::default();
+            stats.rotation_madds = index.transform.apply_madds();
+            stats.cells_scored = index.cells() as u64;
             for (rank, visit) in visited.iter().enumerate() {
                 let end = visited.get(rank + 1).map_or(met.len(), |next| next.first);
                 let budget = index.cell(visit.cell as usize).bins.budget(*share as f32) as u32;
@@ -110,10 +108,8 @@ impl Searcher<'_> {
         let mut before = 0;
         for (rank, number) in scratch.route.cells.iter().enumerate() {
             let spent = scratch.route.trail[rank];
-            let mut stats = SearchStats {
-                routing_madds: spent - before,
-                ..SearchStats::default()
-            };
+            let mut stats = SearchStats::default();
+            stats.routing_madds = spent - before;
             before = spent;
             let first = met.len();
             let cell = index.cell(*number as usize);

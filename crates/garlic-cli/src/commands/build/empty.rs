@@ -40,10 +40,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         None => Index::empty(args.dim.unwrap_or(0), config)?.into(),
     };
     watch.check()?;
-    let seconds = Seconds {
-        total: start.elapsed().as_secs_f64(),
-        ..Seconds::default()
-    };
+    let mut seconds = Seconds::default();
+    seconds.total = start.elapsed().as_secs_f64();
     write(args, &index)?;
     drop(watch);
     tell(args, threads, &index, &BuildReport::from(seconds))
