@@ -133,7 +133,7 @@ fn a_filter_of_one_end_of_the_data_keeps_its_recall() {
 fn a_filter_may_name_far_more_identifiers_than_there_are() {
     let values = sheet(600, DIM, 5);
     let index = Index::builder().build(rows(&values)).unwrap();
-    let mut all = roaring::RoaringTreemap::new();
+    let mut all = garlic_ann::RoaringTreemap::new();
     all.insert_range(0..1 << 40);
     all.remove(5);
     let (truth, query) = (model(0, rows(&values)), rows(&values).row(5));

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use garlic_ann::{Config, Filter, Index, Metric, NeighborIndex as _, RangeSearch, Rows, Search};
-use roaring::RoaringTreemap;
+use garlic_ann::RoaringTreemap;
 use testdata::{config, ids, small};
 
 /// How long all calls on a small index may take before they hang.
