@@ -35,18 +35,18 @@ parameters! {
 parameters! {
     /// How points are divided into cells.
     pub struct PartitionOptions in "partition" {
-        /// Number of cells; 0 chooses from the number of points.
-        cells: usize = 0, Rule::new("must be at most 1048576; 0 chooses", |v| *v <= MAX_CELLS);
+        /// Number of cells; 0 chooses a quarter of the square root of the number of points.
+        cells: usize = 0, Rule::new("must be at most 1048576", |v| *v <= MAX_CELLS);
         /// Principal axes of a cell; 0 chooses from the data.
-        axes: usize = 0, Rule::new("must be at most 256; 0 chooses", |v| *v <= 256);
+        axes: usize = 0, Rule::new("must be at most 256", |v| *v <= 256);
         /// Share of a cell's shape that its score uses; 0 is the plain distance to the mean.
         anisotropy: f64 = 0.5, Rule::new("must be in [0, 1]", |v| (0.0..=1.0).contains(v));
         /// Rounds of assigning points and refitting cells.
         rounds: usize = 8, Rule::any();
-        /// A point also lies in the second nearest cell when that is at most so many times as far as its own; 0 keeps every
-        /// point in one cell. An index with points in two cells cannot be changed.
+        /// A point is also stored in its second nearest cell if that is at most this many times as far away as its own cell; 0
+        /// stores it once. An index with points in two cells cannot be changed.
         spill: f64 = 0.0, Rule::new(
-            "must be at least 1: how many times as far as its own a point's second cell may be; 0 for none",
+            "must be at least 1, or 0",
             |v| *v == 0.0 || *v >= 1.0 && v.is_finite(),
         );
     }
@@ -67,7 +67,7 @@ parameters! {
     /// How codes and vectors are stored.
     pub struct StorageOptions in "storage" {
         /// Bits of a coordinate in a point's code, 8 or 4; 0 chooses from the number of points.
-        code_bits: usize = 0, Rule::new("must be 8 or 4; 0 chooses", |v| matches!(v, 0 | 4 | 8));
+        code_bits: usize = 0, Rule::new("must be 8, 4 or 0", |v| matches!(v, 0 | 4 | 8));
         /// Type of the stored vectors: auto, f32, f16 or u8. Auto takes u8 where every value is a whole number from 0 to 255.
         store: Store = Store::Auto, Rule::any();
     }
@@ -76,7 +76,8 @@ parameters! {
 parameters! {
     /// How recall targets are tuned.
     pub struct TuningOptions in "tuning" {
-        /// Points held out of the training, as queries of the calibration.
+        /// Points held out of the training, as queries of the calibration; 0 turns calibration off, and every recall target
+        /// reads everything.
         calibration_queries: usize = 1000, Rule::any();
         /// Recall that a search aims at unless it says otherwise.
         recall: f64 = 0.95, Rule::new(
@@ -92,7 +93,7 @@ parameters! {
     /// [`Configuration`] has what changes them by name and checks them. Parameters may be added: make one with
     /// `..Config::default()`.
     pub struct Config in "general" {
-        /// Seed of every random choice.
+        /// Seed of every random choice. The same data, parameters and seed give the same index.
         seed: u64 = 0, Rule::any();
         /// What "near" means: euclidean, cosine or inner_product.
         metric: Metric = Metric::Euclidean, Rule::any();

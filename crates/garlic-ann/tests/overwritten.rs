@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use garlic_ann::{Config, Filter, Index, Metric, NeighborIndex as _, RangeSearch, Rows, Search};
 use garlic_ann::RoaringTreemap;
+use garlic_ann::{Config, Filter, Index, Metric, NeighborIndex as _, RangeSearch, Rows, Search};
 use testdata::{config, ids, small};
 
 /// How long all calls on a small index may take before they hang.

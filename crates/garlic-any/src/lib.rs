@@ -14,6 +14,12 @@ pub mod words;
 
 pub use build::AnyBuilder;
 pub use config::{AnyConfig, Preset};
+pub use garlic_core::config::Parameter;
+
+/// The Rust example of the project's README runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
 
 use std::ops::Deref;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use garlic_any::{AnyConfig, Preset};
+use garlic_any::{AnyConfig, Parameter, Preset};
 
 use crate::output;
 
@@ -15,18 +15,64 @@ pub(crate) struct Args {
     /// Named set of parameters
     #[arg(long, default_value = "default")]
     preset: String,
+    /// Print the parameters as Markdown tables, as the reference page has them
+    #[arg(long)]
+    markdown: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   garlic config
   garlic config --preset paper > my.toml
+  garlic config --markdown
   garlic build vectors.npy -o vectors.garlic --config my.toml";
 
 /// Prints the parameters.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let preset: Preset = args.preset.parse()?;
-    output::print(&commented(&AnyConfig::new(preset)))
+    let config = AnyConfig::new(preset);
+    output::print(&match args.markdown {
+        true => tables(&config),
+        false => commented(&config),
+    })
+}
+
+/// The parameters as Markdown, a table for each group.
+fn tables(config: &AnyConfig) -> String {
+    let mut text = String::new();
+    let mut group = "";
+    for (parameter, (key, value)) in config.table().iter().zip(config.values()) {
+        // Writing to a string cannot fail.
+        if parameter.group != group {
+            let gap = if group.is_empty() { "" } else { "\n" };
+            group = parameter.group;
+            let _ = writeln!(
+                text,
+                "{gap}### {}\n\n| parameter | default | meaning |\n|---|---|---|",
+                heading(group)
+            );
+        }
+        let value = value.to_string();
+        let value = value.trim_matches('"');
+        let _ = writeln!(text, "| `{key}` | `{value}` | {} |", meaning(parameter));
+    }
+    text
+}
+
+/// A group as a heading.
+fn heading(group: &str) -> String {
+    let mut letters = group.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+/// What a parameter does and which values are allowed.
+fn meaning(parameter: &Parameter) -> String {
+    let about = parameter.about.trim();
+    match parameter.rule {
+        "" => about.to_owned(),
+        rule => format!("{about} It {rule}."),
+    }
 }
 
 /// The parameters by group, each with its meaning and what is allowed.
@@ -39,12 +85,7 @@ fn commented(config: &AnyConfig) -> String {
             group = parameter.group;
             let _ = writeln!(text, "\n# --- {group}");
         }
-        let rule = match parameter.rule {
-            "" => String::new(),
-            rule => format!(" It {rule}."),
-        };
-        let about = parameter.about.trim();
-        let _ = writeln!(text, "\n# {about}{rule}\n{key} = {value}");
+        let _ = writeln!(text, "\n# {}\n{key} = {value}", meaning(parameter));
     }
     text
 }
@@ -64,6 +105,7 @@ mod tests {
             assert_eq!(config, wanted);
             let keys = wanted.table().len();
             assert_eq!(text.matches(" = ").count(), keys, "{text}");
+            assert_eq!(tables(&wanted).matches("\n| `").count(), keys);
         }
     }
 }
