@@ -62,7 +62,7 @@ fn inspect_describes_the_index() {
 }
 
 #[test]
-fn inspect_describes_tempered_cells() {
+fn inspect_describes_the_cells() {
     let lab = Lab::with_default_index();
     let about = &lab
         .run(&["inspect", "many.garlic", "--json"])
