@@ -6,15 +6,18 @@
 //! bin cannot be skipped its codes are scanned: an estimate differs from the squared distance by no more than
 //! twice the product of the two distances from the frame, and by what coding and rounding add, which the bin
 //! knows. Where little can be skipped, all vectors are read in order instead.
+//!
+//! `within` finds the points that cannot be skipped, `bounds` has the bounds and what rounding adds to them.
+
+mod bounds;
+mod within;
 
 use super::cost::CACHED;
 use super::query::{AHEAD, QueryScratch};
-use crate::bins::Bounds;
 use crate::plan::Plan;
-use crate::quantize::{ROUNDING, probe, zero_code};
 use crate::segment::{Gathered, Snapshot};
 use garlic_core::{SearchStats, TopK};
-use garlic_simd::{CODE_LANES, CodeQuery};
+use garlic_simd::CODE_LANES;
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
 /// the vectors: more the longer they are beside codes, within these limits.
@@ -191,166 +194,6 @@ impl Snapshot<'_> {
         work.exact_madds += (found.len() * self.index.transform.dim()) as u64;
         // There are k points within the radius; where they were not found again, the bounds were wrong.
         best.worst() <= radius
-    }
-
-    /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
-    /// when they, or those in bins that may have them, are more than `most`.
-    pub(in crate::search) fn within(
-        &self,
-        query: &[f32],
-        radius: f32,
-        most: Most,
-        scratch: &mut QueryScratch,
-        work: &mut SearchStats,
-    ) -> bool {
-        let (rank, wide) = (self.segment.cells.rank(), self.segment.cells.dim());
-        let encoded = &self.segment.encoded;
-        // Every cell and every bin, from below.
-        let outside = self.rotate(query, scratch);
-        self.nearest_cells(self.cells(), scratch);
-        let cells = scratch.cells.len();
-        // Rounding of what was computed far from the mean of the space, where neighbours are as well.
-        let far = scratch.whole.sqrt() + radius.sqrt();
-        let noise =
-            (16.0 + 4.0 * (self.index.transform.dim() as f32).sqrt()) * f32::EPSILON * far * far;
-        let shift = noise / far.max(f32::MIN_POSITIVE);
-        let mut views = Vec::with_capacity(cells);
-        let mut kept: Vec<(u32, u32, bool)> = Vec::new();
-        let (mut points, mut bins) = (0, 0);
-        let mut distances = Vec::new();
-        let mut coordinates = Vec::with_capacity(cells * rank);
-        for number in 0..cells {
-            let base = self.project(number, outside, scratch);
-            let at = scratch.cells[number].at as usize;
-            let slack = base * ROUNDING + noise;
-            let inside = garlic_simd::dot(&scratch.y, &scratch.y);
-            let away = (base - inside).max(0.0);
-            let view = QueryInCell {
-                base,
-                low: (away - slack).max(0.0).sqrt(),
-                high: (away + slack).sqrt(),
-                length: inside.sqrt() + slack.sqrt(),
-                rounding: slack,
-                noise,
-                shift: 2.0 * shift + ROUNDING * base.sqrt(),
-            };
-            let (centres, first) = self.centres(at);
-            distances.resize(centres.len() / rank, 0.0);
-            garlic_simd::l2_squared_rows(centres, &scratch.y, &mut distances);
-            for (bin, distance) in (first..).zip(&distances) {
-                if view.bound(*distance, &self.bounds(bin)) <= radius {
-                    kept.push((number as u32, bin, false));
-                    points += self.bin(bin).len;
-                }
-                if let Some((joined, bounds)) = self.joined(at as u32, bin)
-                    && view.bound(*distance, bounds) <= radius
-                {
-                    kept.push((number as u32, bin, true));
-                    points += joined.len;
-                }
-            }
-            bins += distances.len();
-            views.push(view);
-            coordinates.extend_from_slice(&scratch.y);
-            // The nearest cells come first, so that this shows early.
-            if points > most.points {
-                break;
-            }
-        }
-        work.cells_scored += self.cells() as u64;
-        work.routing_madds += (self.cells() * wide) as u64;
-        work.cells_projected += views.len() as u64;
-        work.projection_madds += (views.len() * rank * wide) as u64;
-        work.bins_ordered += bins as u64;
-        work.ordering_madds += (bins * rank) as u64;
-        work.rotation_madds += (self.index.transform.dim() * (wide + 1)) as u64;
-        if points > most.points {
-            return false;
-        }
-
-        // What is left: codes.
-        scratch.found.clear();
-        let mut last = None;
-        let mut weights = vec![0i8; encoded.width];
-        let mut scales = Default::default();
-        for (number, bin, has_joined) in kept {
-            let number = number as usize;
-            let view = &views[number];
-            if last != Some(number) {
-                let at = scratch.cells[number].at as usize;
-                let y = &coordinates[number * rank..][..rank];
-                let steps = &self.steps(at)[..rank];
-                let zero = zero_code(encoded.bits);
-                scales = probe(y, steps, zero, view.base, &mut weights);
-                last = Some(number);
-            }
-            let cell = scratch.cells[number].at;
-            let (bin, bounds) = match self.joined(cell, bin).filter(|_| has_joined) {
-                Some((joined, bounds)) => (joined, *bounds),
-                None => (self.bin(bin), self.bounds(bin)),
-            };
-            // Half a unit of every weight at most, times two for the cross term.
-            let weighing = scales.scale.abs() * 0.5 * bounds.mass;
-            let high = (bounds.high * bounds.high + noise).sqrt();
-            let limit = radius
-                + 8.0 * noise
-                + 2.0 * view.high * high
-                + 2.0 * view.length * bounds.error
-                + weighing
-                + 2.0 * view.rounding
-                + ROUNDING * (radius + high * high + view.base);
-            // Estimates below the limit are kept: one that equals it is wanted as well. Coordinates too small for
-            // weights have none, and estimates say nothing.
-            let limit = match scales.scale == 0.0 && view.length > 0.0 {
-                true => f32::INFINITY,
-                false => limit.next_up(),
-            };
-            let code_query = CodeQuery {
-                weights: &weights,
-                scale: scales.scale,
-                offset: scales.offset,
-            };
-            let found = &mut scratch.found;
-            bin.scan(encoded.bits, &code_query, limit, found);
-            work.codes += bin.len as u64;
-            if found.len() > most.found {
-                work.code_madds = work.codes * rank as u64;
-                return false;
-            }
-        }
-        work.code_madds = work.codes * rank as u64;
-        if !self.admits_all() {
-            self.keep_admitted(0, &mut scratch.found);
-        }
-        true
-    }
-}
-
-/// A query as one cell sees it.
-struct QueryInCell {
-    /// Squared distance from the cell's mean.
-    base: f32,
-    /// Distance from the frame, at least and at most.
-    low: f32,
-    high: f32,
-    /// Length within the frame, at most.
-    length: f32,
-    /// Rounding of squared lengths.
-    rounding: f32,
-    /// Rounding of a point's squared distance from the frame, beyond what its bounds allow for.
-    noise: f32,
-    /// Rounding of coordinates within the frame.
-    shift: f32,
-}
-
-impl QueryInCell {
-    /// A lower bound for the squared distance to any point of a bin whose centre is at this squared distance.
-    fn bound(&self, centre: f32, bin: &Bounds) -> f32 {
-        let within = (centre.sqrt() - bin.radius - self.shift).max(0.0);
-        let high = (bin.high * bin.high + self.noise).sqrt();
-        let low = (bin.low * bin.low - self.noise).max(0.0).sqrt();
-        let gap = (self.low - high).max(low - self.high).max(0.0);
-        (within * within + gap * gap) * (1.0 - ROUNDING) - self.rounding
     }
 }
 
