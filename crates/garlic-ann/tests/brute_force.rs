@@ -2,7 +2,7 @@
 
 mod testdata;
 
-use garlic_ann::{Config, Index, Rows, Search};
+use garlic_ann::{Config, Index, RangeSearch, Rows, Search};
 use garlic_linalg::{random_stream, uniform_below, uniform_unit};
 use proptest::prelude::*;
 use testdata::truth::{nearest_rows, pairs};
@@ -129,6 +129,43 @@ fn degenerate_data() {
     let mut outlier = random(200, 3, 9);
     outlier[0] = 1e9;
     check(&outlier, 3, "an outlier");
+}
+
+/// A radius that is the distance of a neighbour, bit for bit, has that neighbour within; the next smaller one has not.
+#[test]
+fn radii_that_are_distances() {
+    let (n, dim) = (3000, 12);
+    for (reach, spread) in [(1.0, 1.0), (100.0, 1.0), (1e5, 1.0), (1e-12, 1e-12)] {
+        let mut data = random(n, dim, 11);
+        for (i, v) in data.iter_mut().enumerate() {
+            *v = reach * (i / dim % 7 * (1 + i % dim)) as f32 + spread * *v;
+        }
+        let rows = Rows::new(&data, dim).unwrap();
+        let label = format!("reach {reach:e}, spread {spread:e}");
+        let settings = [("cells", "7"), ("axes", "8"), ("calibration_queries", "20")];
+        let builder = Index::builder().config(config(&settings)).threads(2);
+        let index = builder.build(rows).unwrap();
+        let mut codes = 0;
+        for case in 0..20 {
+            let mut query = rows.row(case * 149).to_vec();
+            query[case % dim] += spread * (case % 4) as f32;
+            let all = nearest_rows(rows, &query, n);
+            for k in [0, 1, 7, 60] {
+                let radius = all[k].0;
+                let exact = Search::new(k + 1).exact(true);
+                let answer = index.search(&query, &exact).unwrap();
+                assert_eq!(pairs(&answer), all[..k + 1], "{label}, k {k}");
+                for radius in [radius, radius.next_down()] {
+                    let within = all.iter().take_while(|hit| hit.0 <= radius);
+                    let within: Vec<(f32, u64)> = within.copied().collect();
+                    let answer = index.range(&query, &RangeSearch::new(radius)).unwrap();
+                    assert_eq!(pairs(&answer), within, "{label}, radius {radius}");
+                    codes += answer.stats.codes;
+                }
+            }
+        }
+        assert!(codes > 0, "{label}: by bounds, not by reading everything");
+    }
 }
 
 /// Few unless asked for more: every case builds an index.

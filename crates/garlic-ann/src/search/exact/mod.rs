@@ -10,6 +10,8 @@
 //! `within` finds the points that cannot be skipped, `bounds` has the bounds and what rounding adds to them.
 
 mod bounds;
+#[cfg(test)]
+mod edge;
 mod within;
 
 use super::cost::CACHED;
