@@ -30,53 +30,53 @@ const _: () = {
     sent::<Searcher<'_>>();
 };
 
-/// Worker threads of this process, by number.
+/// Threads of this process, by number. Not by name: a thread gives itself its name when it first runs.
 #[cfg(target_os = "linux")]
-fn workers() -> Vec<String> {
+fn threads() -> std::collections::BTreeSet<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let mut found: Vec<String> = tasks
-        .map(|task| task.unwrap().path())
-        // A thread may end meanwhile.
-        .filter(|task| {
-            let name = std::fs::read_to_string(task.join("comm"));
-            name.is_ok_and(|name| name.starts_with("garlic-"))
-        })
-        .map(|task| task.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
-    found.sort();
-    found
+    let number = |task: std::io::Result<std::fs::DirEntry>| task.unwrap().file_name();
+    tasks
+        .map(|task| number(task).into_string().unwrap())
+        .collect()
 }
 
-/// Batches share the threads of their index, which copies and changes share as well.
+/// Waits until only the threads `before` are there: one that ends may take a moment.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn wait_for(before: &std::collections::BTreeSet<String>) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while threads() != *before {
+        assert!(std::time::Instant::now() < deadline, "threads do not end");
+        std::thread::yield_now();
+    }
+}
+
+/// Batches share the threads of their index, and so do those of its copies. The only test here that runs: others would
+/// start threads of their own.
 #[cfg(target_os = "linux")]
 #[test]
 fn batches_start_their_threads_once() {
+    let before = threads();
     let values = sheet(2000, 12, 1);
     let rows = rows(&values, 12);
     let index = Index::builder().threads(2).build(rows).unwrap();
-    // Those of the build end with it, but may take a moment.
-    while !workers().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_for(&before);
+    let queries = rows.slice(0..300);
+    index.search_batch(queries, &Search::new(5)).unwrap();
+    assert_eq!(threads(), before, "one thread is the caller's");
+
     let two = Search::new(5).threads(2);
-    index
-        .search_batch(rows.slice(0..300), &Search::new(5))
-        .unwrap();
-    assert_eq!(workers().len(), 0, "one thread is the caller's");
-    index.search_batch(rows.slice(0..300), &two).unwrap();
-    let started = workers();
-    assert_eq!(started.len(), 2);
-    let copy = index.clone();
+    index.search_batch(queries, &two).unwrap();
+    let started = threads();
+    assert_eq!(started.difference(&before).count(), 2);
+    let (copy, range) = (index.clone(), RangeSearch::new(3.0).threads(2));
     for _ in 0..20 {
-        index.search_batch(rows.slice(0..300), &two).unwrap();
-        copy.search_batch(rows.slice(0..300), &two.clone().exact(true))
+        index.search_batch(queries, &two).unwrap();
+        copy.search_batch(queries, &two.clone().exact(true))
             .unwrap();
-        let range = RangeSearch::new(3.0).threads(2);
-        copy.range_batch(rows.slice(0..100), &range).unwrap();
-        assert_eq!(workers(), started, "the same ones");
+        copy.range_batch(queries, &range).unwrap();
+        assert_eq!(threads(), started, "the same ones");
     }
     drop((index, copy));
-    while !workers().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_for(&before);
 }
