@@ -3,15 +3,16 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    add, build, compact, config, convert, datasets, demo, eval, inspect, remove, search, verify,
+    add, build, compact, completions, config, convert, datasets, demo, eval, inspect, man, remove,
+    search, verify,
 };
 
-/// Nearest-neighbour search over learned anisotropic Gaussian cells.
+/// Nearest-neighbour search with recall targets.
 ///
-/// `build` learns cells from a set of vectors and writes one index file, which contains the vectors, or with --live
-/// an index directory, which keeps every change; `search` and `eval` ask it, for the recall that --recall names;
-/// `add`, `remove` and `compact` change it; `inspect` and `verify` look at it. Wherever an index is named, it may be a
-/// file or a directory.
+/// `build` makes an index from a set of vectors. The index contains the vectors. It is a file, or with --live a
+/// directory that keeps every change. `search` finds neighbours and `eval` measures searches; --recall names the
+/// recall target. `add`, `remove` and `compact` change an index. `inspect` and `verify` examine it. Every command takes
+/// an index file or an index directory.
 #[derive(Debug, Parser)]
 #[command(
     name = "garlic",
@@ -31,21 +32,21 @@ const HELP: &str = "\
 Examples:
   garlic demo                                                      a tour on synthetic data
   garlic build fashion-mnist-784-euclidean -o fm.garlic --seed 1   build an index
-  garlic eval fm.garlic fashion-mnist-784-euclidean --recall .9,.95,.99   what recalls cost
-  garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          look up neighbours
-  garlic search fm.garlic queries.npy -k 10 -o hits.ivecs --exact  all of them, certainly
+  garlic eval fm.garlic fashion-mnist-784-euclidean --recall .9,.95,.99   what recall costs
+  garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          find neighbours
+  garlic search fm.garlic queries.npy -k 10 -o hits.ivecs --exact  exact search
   garlic add fm.garlic more.npy                                    add vectors
 
 Data:
-  .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin, .u8bin. A name that is no file is looked
-  up in the data directory: $GARLIC_DATA, else ~/.cache/garlic/datasets. `garlic datasets` lists it
-  and downloads public sets into it.
+  Formats are .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin and .u8bin. A name that is not a
+  file is looked up in the data directory: $GARLIC_DATA, or ~/.cache/garlic/datasets if that is not
+  set. `garlic datasets` lists the directory and downloads public data sets into it.
 
 Exit codes:
     0   done
     1   failed (full disk, unwritable output, another writer, no threads, ...)
     2   wrong usage (unknown flag, parameter or configuration key, value out of range)
-    3   bad data or index (missing, unreadable, damaged, NaN, other dimension, identifiers that do not fit)
+    3   bad data or index (missing, unreadable, damaged, NaN, wrong dimension, wrong identifiers)
   130   cancelled with Ctrl-C";
 
 /// The commands.
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Demo(demo::Args),
     Datasets(datasets::Args),
     Config(config::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Reads a share in (0, 1].

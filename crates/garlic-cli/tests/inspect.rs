@@ -342,8 +342,20 @@ fn help_and_version() {
         assert!(help.contains(part), "no `{part}` in\n{help}");
     }
     for name in [
-        "build", "search", "eval", "add", "remove", "compact", "inspect", "verify", "convert",
-        "demo", "datasets", "config",
+        "build",
+        "search",
+        "eval",
+        "add",
+        "remove",
+        "compact",
+        "inspect",
+        "verify",
+        "convert",
+        "demo",
+        "datasets",
+        "config",
+        "completions",
+        "man",
     ] {
         for flag in ["--help", "-h"] {
             let help = run(&[name, flag]).expect(0).stdout;

@@ -18,16 +18,16 @@ use crate::progress::Meter;
 use crate::table;
 use crate::writer::{self, Writer};
 
-/// Add vectors to an index, or replace some of its vectors
+/// Add vectors to an index, or replace vectors
 ///
-/// An index directory (`garlic build --live`) takes one batch after the other: each is on the device before the next
-/// begins, and stays whatever happens then. An index file is changed in memory and replaced as a whole at the end.
+/// The command checks dimension and identifiers of all vectors first. Without --ids, identifiers count up from the
+/// largest one in the index.
 ///
-/// An index that has grown past 4,096 points is trained, and trained anew each time it has doubled: a file before it is
-/// replaced, a directory beside the batches; the command waits for that at its end.
+/// An index directory (`garlic build --live`) takes batches. Each batch is on the device before the next one begins. An
+/// index file is changed in memory and replaced at the end.
 ///
-/// Dimension and identifiers are checked before the first batch. Without --ids the vectors get the numbers that follow
-/// the largest one there is.
+/// The index is trained when it grows past 4,096 points, and again each time it has doubled. A file is trained before
+/// it is replaced. A directory is trained in the background, and the command waits for the end of the training.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,17 +35,16 @@ pub(crate) struct Args {
     index: PathBuf,
     /// Vectors to add: a file, or the name of a data set
     vectors: PathBuf,
-    /// Identifiers of the vectors: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// Replace the vectors of identifiers that are there
+    /// Replace the vectors of identifiers that exist
     #[arg(long, requires = "ids")]
     update: bool,
-    /// Vectors of one batch
+    /// Vectors per batch
     #[arg(long, value_name = "N", default_value = "10000", value_parser = positive)]
     batch: usize,
-    /// Do not wait for the training of a directory that the new points made due: it begins again when the directory is
-    /// opened for writing
+    /// Do not wait for the training of a directory. The next command that changes the directory starts it again
     #[arg(long)]
     no_wait: bool,
     /// No progress and no summary

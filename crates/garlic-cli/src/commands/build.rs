@@ -26,17 +26,17 @@ use crate::targets;
 
 /// Build an index from a set of vectors
 ///
-/// The default preset needs no tuning: it chooses the number of cells and measures what every recall takes, so
-/// that a search only has to say which recall it wants. `--preset paper` is the published method.
+/// The default preset needs no tuning. It chooses the number of cells and measures what each recall target takes, so
+/// that a search only names its recall target. `--preset paper` is the published method.
 ///
-/// An index is one file, which `garlic add` and `garlic remove` replace as a whole. With --live it is a directory that
-/// keeps every change: for indexes that change often, or while they are searched.
+/// The index is one file, which `garlic add` and `garlic remove` replace. With --live it is a directory that keeps every
+/// change. Use a directory if the index changes often or while it is searched.
 ///
-/// With --empty the index has no points: `garlic add` brings them, in any order, and the index trains itself as it grows. With
-/// --train-on its cells are fitted to a sample before that.
+/// With --empty the index has no points. `garlic add` adds them in any order, and the index trains itself as it grows.
+/// --train-on fits its cells to a sample first.
 ///
-/// Parameters come from the preset, the metric from the data set if it names one, then from the file of `--config`, then from `--set`, then from the flags
-/// of their own; later ones win. `garlic config` prints all of them with their meaning.
+/// Later sources of parameters override earlier ones: the preset, the metric of the data set, the file of --config,
+/// --set, and flags such as --seed. `garlic config` prints all parameters with their meaning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -55,24 +55,24 @@ pub(crate) struct Args {
     /// Dimension of the vectors that an empty index takes
     #[arg(long, value_name = "N", value_parser = positive, requires = "empty")]
     dim: Option<usize>,
-    /// Sample that the cells and the calibration of an empty index are fitted to: a file, or the name of a data set
+    /// Sample to fit the cells and the calibration of an empty index to: a file, or the name of a data set
     #[arg(long, value_name = "SAMPLE", requires = "empty")]
     train_on: Option<PathBuf>,
-    /// Identifiers of the vectors: text with one a line, .npy, .ivecs or .ibin; `-` for standard input [default: row
-    /// numbers]
+    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
+    /// [default: row numbers]
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// Cells that were found elsewhere: a number for each vector (text with one a line, .npy, .ivecs or .ibin), or an
-    /// index, whose best cell each vector joins
+    /// Use these cells: a file with the cell number of each vector (text with one per line, .npy, .ivecs or .ibin), or
+    /// an index, where each vector joins the nearest cell
     #[arg(long, value_name = "FILE")]
     partition: Option<PathBuf>,
-    /// Named set of parameters: default or paper
+    /// Kind of index: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
-    /// What near means: euclidean, cosine or inner_product [default: what the data set says, else euclidean]
+    /// Metric: euclidean, cosine or inner_product [default: that of the data set, or euclidean]
     #[arg(long, value_name = "M", value_parser = metric::parse)]
     metric: Option<Metric>,
-    /// Recall that a search aims at unless it says otherwise, in (0, 1) [default: 0.95]
+    /// Default recall target of searches, in (0, 1) [default: 0.95]
     #[arg(long, value_name = "R", value_parser = recall)]
     recall: Option<f64>,
     /// TOML file with parameters
@@ -81,16 +81,16 @@ pub(crate) struct Args {
     /// One parameter, such as --set cells=256; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Share of the points that training sees, in (0, 1]; preset paper
+    /// Share of the points to train on, in (0, 1]; preset paper only
     #[arg(long, value_name = "F", value_parser = share)]
     train_fraction: Option<f64>,
-    /// Worker threads; the index does not depend on it [default: all cores]
+    /// Worker threads; the index does not depend on their number [default: all cores]
     #[arg(long, value_name = "T", value_parser = positive)]
     threads: Option<usize>,
     /// Seed of every random choice
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Write the training history, epoch by epoch, to this JSON file; preset paper
+    /// Write the training history by epochs to this JSON file; preset paper only
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// No progress and no summary

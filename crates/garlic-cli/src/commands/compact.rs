@@ -12,20 +12,20 @@ use crate::place;
 use crate::table;
 use crate::writer;
 
-/// Lay an index directory out anew: without removed points, with nothing to replay
+/// Rewrite an index directory without removed points and with an empty log
 ///
-/// Writes a new checkpoint, after checking all of the old one, and begins an empty log; searches may go on meanwhile.
-/// It trains only with --retrain: `garlic inspect` tells when that would pay. An index file is always compact: it is
-/// checked and left as it is, unless it is to be recalibrated or trained.
+/// The command verifies the old checkpoint and writes a new one. Searches can run meanwhile. The index is trained only
+/// with --retrain; `garlic inspect` says when that pays. An index file is always compact: the command checks it and
+/// changes it only with --recalibrate or --retrain.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index directory
     index: PathBuf,
-    /// Measure again what recall targets take, for an index that has grown; of an index file as well
+    /// Measure again what recall targets take, after the index has grown; works on an index file, too
     #[arg(long)]
     recalibrate: bool,
-    /// Train axes, cells, bins and calibration anew, from all points; of an index file as well
+    /// Train axes, cells, bins and calibration again, from all points; works on an index file, too
     #[arg(long, conflicts_with = "recalibrate")]
     retrain: bool,
     /// No summary

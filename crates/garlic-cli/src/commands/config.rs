@@ -8,11 +8,11 @@ use crate::output;
 
 /// Print all parameters of a preset as commented TOML
 ///
-/// The output is a valid file for `garlic build --config`; keep the lines that you change.
+/// The output is a valid file for `garlic build --config`. Keep the lines that you change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Named set of parameters
+    /// Kind of index: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
     /// Print the parameters as Markdown tables, as the reference page has them

@@ -17,12 +17,12 @@ use crate::table;
 
 /// Convert vectors to another file format, or an index to a file, a directory or the newest format
 ///
-/// Vectors: the extension of OUT names the format: .npy, .fbin, .fvecs, .u8bin or .bvecs; of a data set the base
-/// vectors are taken. Bytes become floats where the format holds floats, floats become bytes where all of them are
+/// For vectors, the extension of the output names the format: .npy, .fbin, .fvecs, .u8bin or .bvecs. Of a data set the
+/// base vectors are converted. Bytes become floats if the format holds floats. Floats become bytes if all of them are
 /// whole numbers from 0 to 255.
 ///
-/// An index, all of which is checked, becomes an index file of the newest format version, compacted; with --live an
-/// index directory.
+/// An index is checked, compacted and written as an index file of the newest format version, or with --live as an index
+/// directory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

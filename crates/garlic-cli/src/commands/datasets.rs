@@ -15,29 +15,29 @@ use crate::table::{self, Table};
 
 /// List the data sets in the data directory, or download one into it
 ///
-/// The directory is $GARLIC_DATA, else ~/.cache/garlic/datasets. Commands take the names of its files, without
-/// their extension, wherever they take a file of vectors.
+/// The data directory is $GARLIC_DATA, or ~/.cache/garlic/datasets if that is not set. Wherever a command takes a file
+/// of vectors, it also takes the name of a file in the data directory, without extension.
 ///
-/// An interrupted download goes on where it ended. What is not of the expected format, or larger than twice the
-/// published size, is refused, and nothing of it is kept. The SHA-256 of a file is written beside it; a file that is
-/// there already is compared with that, not downloaded again.
+/// An interrupted download continues where it stopped. A download of another format, or of more than twice the
+/// published size, is refused and deleted. The SHA-256 of each file is written beside it. A file that exists is compared
+/// with it and not downloaded again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Download this set of ANN-Benchmarks
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(sources::NAMES))]
     get: Option<String>,
-    /// Download the classes of the images of this set
+    /// Download the class labels of the images of this set
     #[arg(long, value_name = "NAME", conflicts_with = "get",
         value_parser = PossibleValuesParser::new(sources::LABELLED))]
     labels: Option<String>,
     /// Most bytes to download [default: twice the published size]
     #[arg(long, value_name = "N", requires = "get", value_parser = clap::value_parser!(u64).range(1..))]
     max_bytes: Option<u64>,
-    /// Use this directory instead
+    /// Use this directory instead of the data directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Print one JSON object a line; no progress
+    /// Print one JSON object per line; no progress
     #[arg(long)]
     json: bool,
 }

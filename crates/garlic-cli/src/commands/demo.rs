@@ -15,38 +15,38 @@ use crate::report;
 use crate::system;
 use crate::table::{self, Table};
 
-/// Draw a synthetic data set, index it, compare it with k-means cells and brute force
+/// Index synthetic data, and compare with k-means cells and brute force
 ///
-/// The data are needles, pancakes and balls of different density. Both presets index them: paper with the
-/// parameters below, default as it is. The tables go to standard output, a report with plots to DIR/report.html.
+/// The data are needles, pancakes and balls of different density. Both presets index them: paper with the parameters
+/// below, default without any. Tables go to standard output. A report with plots goes to DIR/report.html.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder of the report; made when it is not there
+    /// Directory of the report; it is created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "garlic-demo")]
     out: PathBuf,
     /// Points to index [default: 100000]
     #[arg(long, value_name = "N", value_parser = positive)]
     points: Option<usize>,
-    /// Their dimension, at least 16 [default: 64]
+    /// Dimension of the points, at least 16 [default: 64]
     #[arg(long, value_name = "D", value_parser = positive)]
     dim: Option<usize>,
     /// Queries to measure with [default: 1000]
     #[arg(long, value_name = "N", value_parser = positive)]
     queries: Option<usize>,
-    /// Cells to start with [default: 100]
+    /// Cells at the start of training, preset paper [default: 100]
     #[arg(long, value_name = "K0", value_parser = positive)]
     initial_cells: Option<usize>,
-    /// Training epochs [default: 70]
+    /// Training epochs, preset paper [default: 70]
     #[arg(long, value_name = "E")]
     epochs: Option<usize>,
-    /// Share of the points that training sees, in (0, 1] [default: 0.25]
+    /// Share of the points to train on, preset paper, in (0, 1] [default: 0.25]
     #[arg(long, value_name = "F", value_parser = share)]
     train_fraction: Option<f64>,
     /// Worker threads [default: all cores]
     #[arg(long, value_name = "T", value_parser = positive)]
     threads: Option<usize>,
-    /// Seed of data and index
+    /// Seed of the data and of the indexes
     #[arg(long, value_name = "S", default_value = "7")]
     seed: u64,
     /// No progress

@@ -20,58 +20,57 @@ use crate::table::Table;
 
 /// Measure recall, work and time of searches
 ///
-/// Queries and true neighbours come from DATA, or from --query-file and --truth; truth that is not given is
-/// computed exactly. Every recall of --recall is measured, with every number of --probes, every share of --bins
-/// and every number of --rerank; without any of them, what the index does by default. Times are those of single
-/// queries.
+/// Queries and true neighbours come from DATA, or from --query-file and --truth. If there are no true neighbours, they
+/// are computed. --recall, --probes, --bins and --rerank take lists, and every combination is measured. Without these
+/// flags the default recall target of the index is measured. Times are those of single queries.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file, which is read into memory, or index directory
+    /// Index file (read into memory) or index directory
     index: PathBuf,
     /// The data that the index was built from: a file, or the name of a data set
     data: PathBuf,
-    /// Neighbours a query asks for; recall_at_10 needs at least 10
+    /// Neighbours per query; recall_at_10 needs at least 10
     #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
     k: usize,
-    /// Confirms the metric of the index, where DATA was made for another: euclidean, cosine or inner_product
+    /// Metric of the index, to confirm it if DATA names another one: euclidean, cosine or inner_product
     #[arg(long, value_name = "M", value_parser = metric::parse)]
     metric: Option<Metric>,
     /// Only the first N queries
     #[arg(long, value_name = "N", value_parser = positive)]
     queries: Option<usize>,
-    /// Recalls to aim at, in (0, 1), a row each with the gap to what came out [default: that of the index]
+    /// Recall targets, in (0, 1); a row for each shows the gap to the measured recall [default: that of the index]
     #[arg(long, value_name = "R,..", value_delimiter = ',', value_parser = recall)]
     recall: Vec<f64>,
-    /// Measure the search that finds all true neighbours, certainly
+    /// Measure exact search, which finds all true neighbours
     #[arg(long, conflicts_with_all = ["recall", "probes", "bins", "rerank", "sweep"])]
     exact: bool,
-    /// Numbers of cells to visit [default: what the recall takes]
+    /// Numbers of cells to visit [default: what the recall target takes]
     #[arg(long, value_name = "P,..", value_delimiter = ',', value_parser = positive)]
     probes: Vec<usize>,
-    /// Shares of the visited cells' bins to scan, in (0, 1] [default: what the recall takes]
+    /// Shares of the bins of visited cells to scan, in (0, 1] [default: what the recall target takes]
     #[arg(long, value_name = "RHO,..", value_delimiter = ',', value_parser = share)]
     bins: Vec<f64>,
-    /// Numbers of exact distances to compute, the best by their codes [default: what the recall takes]
+    /// Numbers of points, best by their codes, to compute exact distances for [default: what the recall target takes]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = positive)]
     rerank: Vec<usize>,
-    /// Measure many settings (those not listed from the grid of the index's preset) and mark the Pareto front; of
-    /// the default preset all on the queries of --timed, those on the front on all queries
+    /// Measure a grid of settings and mark the Pareto front. --probes, --bins and --rerank replace parts of the grid. The
+    /// default index measures the grid on the queries of --timed, and the front on all queries
     #[arg(long, conflicts_with = "recall")]
     sweep: bool,
-    /// Queries that a sweep times; recall and work are those of all queries
+    /// Queries that a sweep uses for timing
     #[arg(long, value_name = "N", default_value = "1000", value_parser = positive, requires = "sweep")]
     timed: usize,
-    /// Also measure all queries handed over together
+    /// Also measure all queries in one call
     #[arg(long)]
     batch: bool,
-    /// Time the fastest of N runs
+    /// Report the times of the fastest of N runs
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     repeat: usize,
-    /// Threads that answer queries, each one query at a time
+    /// Threads; each answers one query at a time
     #[arg(long, value_name = "T", default_value = "1", value_parser = positive)]
     threads: usize,
-    /// Queries, where DATA has none or others are wanted
+    /// Queries, if DATA has none or you want others
     #[arg(long, value_name = "FILE")]
     query_file: Option<PathBuf>,
     /// True neighbours of the queries: .ivecs, .ibin or .npy
@@ -80,7 +79,7 @@ pub(crate) struct Args {
     /// No progress
     #[arg(short, long)]
     quiet: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }

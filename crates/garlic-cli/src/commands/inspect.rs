@@ -16,16 +16,16 @@ use crate::place;
 use crate::table;
 use crate::targets;
 
-/// Show what is in an index: cells, sizes, shapes, bins, changes, memory, what recalls take, parameters
+/// Show cells, sizes, shapes, bins, changes, memory, recall targets and parameters of an index
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index file or index directory
     index: PathBuf,
-    /// Cells whose eigenvalues are computed, spread over all of them; preset paper
+    /// Number of cells to compute eigenvalues of; preset paper only
     #[arg(long, value_name = "N", default_value = "16", value_parser = positive)]
     sample: usize,
-    /// Write a page with pictures of coverage, shapes and curvature to FILE, and its numbers to a .json beside it
+    /// Write a page with charts of coverage, shapes and curvature to FILE.html, and their numbers to FILE.json
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Print everything as one JSON object

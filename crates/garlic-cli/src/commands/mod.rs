@@ -3,12 +3,14 @@
 pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod compact;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod datasets;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod remove;
 pub(crate) mod search;
 pub(crate) mod verify;
@@ -30,5 +32,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Datasets(args) => datasets::run(&args),
         Command::Config(args) => config::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     }
 }

@@ -14,8 +14,8 @@ use crate::writer::{self, Writer};
 
 /// Remove points from an index by their identifiers
 ///
-/// Identifiers that are not there are passed over; the summary tells how many were. In an index directory all go as
-/// one batch, and `garlic compact` gives their room back; an index file is replaced as a whole.
+/// Identifiers that do not exist are ignored; the summary says how many existed. An index directory removes all of them
+/// in one batch, and `garlic compact` frees their space. An index file is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Identifiers to remove
     #[arg(value_name = "ID", value_parser = ids::parse)]
     id: Vec<u64>,
-    /// More identifiers: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    /// More identifiers: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
     /// No summary

@@ -21,31 +21,31 @@ use crate::table;
 
 /// Find the nearest neighbours of every query
 ///
-/// The index has measured what every recall takes: --recall R finds that share of the true neighbours, --exact all
-/// of them. --probes, --bins and --rerank override what a recall takes.
+/// --recall R finds that share of the true neighbours, on average over queries. --exact finds all of them. --probes,
+/// --bins and --rerank override what the recall target takes.
 ///
-/// --radius R finds all points within a distance instead of K: all of them, certainly, or about the share that
-/// --recall names. Tables are then as wide as the longest answer. --filter-ids and --exclude-ids search among some of
-/// the points only; with both, among those of the first list that are not in the second.
+/// --radius R finds the points within a distance: all of them, or with --recall about that share. Tables are then as
+/// wide as the longest answer. --filter-ids searches only among the listed points, --exclude-ids only among the others.
+/// With both flags, the search is among the points of the first list that are not in the second.
 ///
-/// The extension of OUT names its format: .ivecs, .ibin or .npy (64-bit) hold K ids a query; .csv has a line
-/// for each neighbour (query, rank, id, distance); .json, .jsonl and .ndjson have an object for each query.
-/// `-` writes .csv lines to standard output, with --json the objects. Where a query found fewer than K
-/// neighbours, tables of ids and distances are filled up with -1; tables of inner products, which may be negative,
-/// with the largest 32-bit float.
+/// The extension of OUT names its format. Tables of identifiers are .ivecs, .ibin or .npy (64-bit), with K entries per
+/// query. A .csv file has a line for each neighbour: query, rank, id, distance. A .json, .jsonl or .ndjson file has an
+/// object for each query. `-` writes .csv lines to standard output, or objects with --json. If a query has fewer than K
+/// neighbours, tables are filled with -1; distances of inner products, which may be negative, with the largest 32-bit
+/// float.
 ///
-/// Distances are those of the index's metric: Euclidean, cosine (one less the cosine) or minus the inner product.
+/// Distances are those of the index's metric: Euclidean distance, one minus the cosine, or minus the inner product.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index file, which is mapped, or index directory
+    /// Index file (memory-mapped) or index directory
     index: PathBuf,
-    /// Queries: a file of vectors, or a data set, whose queries are taken
+    /// Queries: a file of vectors, or a data set with queries
     queries: PathBuf,
-    /// Neighbours of each query
+    /// Neighbours per query
     #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
     k: usize,
-    /// All points within this distance, as the metric of the index reports it, instead of K
+    /// Find all points within this distance, as the metric of the index reports it, instead of K neighbours
     #[arg(
         long,
         value_name = "R",
@@ -54,10 +54,10 @@ pub(crate) struct Args {
         conflicts_with_all = ["k", "probes", "bins", "rerank"]
     )]
     radius: Option<f32>,
-    /// Only points of these identifiers: text with one a line, .npy, .ivecs or .ibin; `-` for standard input
+    /// Search only points with these identifiers: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
     #[arg(long, value_name = "FILE")]
     filter_ids: Option<PathBuf>,
-    /// No points of these identifiers, in the same formats
+    /// Leave out points with these identifiers; same formats
     #[arg(long, value_name = "FILE")]
     exclude_ids: Option<PathBuf>,
     /// File to write, `-` for standard output
@@ -66,19 +66,19 @@ pub(crate) struct Args {
     /// Also write the distances, as .fvecs, .fbin or .npy
     #[arg(long, value_name = "FILE")]
     distances: Option<PathBuf>,
-    /// Share of the true neighbours to find, in (0, 1) [default: that of the index]
+    /// Recall target: share of the true neighbours to find, in (0, 1) [default: that of the index]
     #[arg(long, value_name = "R", value_parser = recall)]
     recall: Option<f64>,
-    /// Find all true neighbours, certainly
+    /// Find all true neighbours, with proof
     #[arg(long, conflicts_with_all = ["recall", "probes", "bins", "rerank"])]
     exact: bool,
-    /// Cells a query visits [default: what the recall takes]
+    /// Cells to visit [default: what the recall target takes]
     #[arg(long, value_name = "P", value_parser = positive)]
     probes: Option<usize>,
-    /// Share of the visited cells' bins to scan, in (0, 1] [default: what the recall takes]
+    /// Share of the bins of visited cells to scan, in (0, 1] [default: what the recall target takes]
     #[arg(long, value_name = "RHO", value_parser = share)]
     bins: Option<f64>,
-    /// Exact distances to compute, the best by their codes [default: what the recall takes]
+    /// Points, best by their codes, to compute exact distances for [default: what the recall target takes]
     #[arg(long, value_name = "N", value_parser = positive)]
     rerank: Option<usize>,
     /// Worker threads [default: all cores]
@@ -87,7 +87,7 @@ pub(crate) struct Args {
     /// No summary
     #[arg(short, long)]
     quiet: bool,
-    /// Objects instead of lines on standard output; with a file, the summary as one object
+    /// With `-o -`, print an object for each query; with a file, print the summary as one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -14,10 +14,10 @@ use crate::table::{self, Table};
 
 /// Check an index thoroughly
 ///
-/// A search maps an index file and checks no more than its header and its table of sections. This reads every byte:
-/// checksums, references, and what a search does not rely on: that ids are unique, axes orthonormal, and
-/// points in the bins that list them. Of an index directory it checks the checkpoint in this way, and reads the log.
-/// Exit code 3 when anything is wrong.
+/// A search checks only the header and the section table of an index file. This command reads every byte. It checks
+/// checksums and references, that identifiers are unique, that axes are orthonormal, and that points lie in the bins
+/// that list them. Of an index directory it checks the checkpoint in this way, and reads the log. The exit code is 3 if
+/// anything is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
