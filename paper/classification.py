@@ -101,7 +101,7 @@ class Votes:
 
     def _neighbours(self, index: garlic_ann.Index, preset: str, settings: dict[str, Any]) -> dict[str, Any]:
         how = {} if preset == "default" else {"probes": 5, "bins": 0.3}
-        _, ids, work = index.search(self.queries, self.k, return_work=True, **how)
+        _, ids, work = index.search(self.queries, self.k, return_stats=True, **how)
         name = f"garlic-{preset} k-NN"
         n = len(self.queries)
         total = work["distance_equivalents"] / n
@@ -114,7 +114,7 @@ class Votes:
         # What choosing so many cells costs, as a search counts it.
         some = self.queries[:200]
         how = {"probes": count} if preset == "paper" else {"probes": count, "rerank": 1}
-        *_, work = index.search(some, 1, return_work=True, **how)
+        *_, work = index.search(some, 1, return_stats=True, **how)
         madds = work["rotation_madds"] + work["routing_madds"]
         equivalents = madds / self.train.shape[1] / len(some)
         return self._row(f"garlic-{preset} cell vote", votes, equivalents, 0, cells=count, **settings)

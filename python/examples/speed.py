@@ -49,16 +49,16 @@ def main(data, program):
         index = garlic.open(path)
 
         def batch():
-            index.search(queries, 10, RECALL)
+            index.search(queries, 10, recall=RECALL)
 
         def single():
             for q in queries:
-                index.search(q, 10, RECALL)
+                index.search(q, 10, recall=RECALL)
 
         def share(threads):
             def some():
                 for _ in range(4):
-                    index.search(queries, 10, RECALL)
+                    index.search(queries, 10, recall=RECALL)
 
             workers = [threading.Thread(target=some) for _ in range(threads)]
             for worker in workers:

@@ -1,4 +1,4 @@
-"""Nearest-neighbour search over learned anisotropic cells.
+"""Nearest-neighbour search with recall targets.
 
 >>> import numpy as np
 >>> import garlic_ann as garlic
@@ -10,8 +10,8 @@
 >>> ids[:, 0].tolist()
 [0, 1, 2]
 
-Distances are true ones, not squares; identifiers are int64; places that stay empty hold -1 and infinity. All searches
-release the interpreter lock, and an index may be searched and changed by many threads at once.
+Distances are not squared. Identifiers are int64. If there are fewer than ``k`` neighbours, the remaining entries are infinity
+and -1. Searches release the interpreter lock, and many threads may search and change one index at once.
 """
 
 from typing import Any

@@ -20,29 +20,30 @@ from ._search import Searchable
 class Index(Searchable):
     """An index for vectors of dimension ``dim``: ``train``, ``add``, ``search``, as in faiss.
 
-    It begins empty. Points may come in any order and in batches of any size, and recall targets are kept: up to 4,096
-    points every search reads all of them; then the index trains itself, and again each time it has doubled, before the
-    ``add`` that makes this due returns. :meth:`train` fits its cells to a sample before the first point comes.
-    :func:`build` makes an index of all points in one call; so does a first ``add`` of more than 4,096.
+    The index begins empty. Points may come in any order and in batches of any size; recall targets stay met. Up to 4,096
+    points, every search reads all of them. Beyond that the index trains itself, and again each time it has doubled, before
+    the ``add`` that made it due returns. :meth:`train` fits the cells to a sample before the first point comes.
+    :func:`build` makes an index of all points in one call. So does a first ``add`` of more than 4,096 points.
 
     Parameters
     ----------
     dim
         Dimension of the vectors.
     metric
-        ``euclidean``, ``cosine`` (one less the cosine) or ``inner_product`` (minus the inner product).
+        ``euclidean``, ``cosine`` (one minus the cosine) or ``inner_product`` (minus the inner product).
     preset
-        ``default``, or ``paper`` for the published method, which can be searched but not changed: the first ``add`` builds
-        it, from all of its points.
+        ``default``, or ``paper`` for the published method. An index of the published method cannot change: its first
+        ``add`` builds it.
     seed
-        Seed of every random choice: same vectors, parameters and seed, same index.
+        Seed of every random choice. The same vectors, parameters and seed give the same index.
     threads
-        Worker threads of ``train`` and of a build; all cores unless set, and always when an index trains itself. The
-        index does not depend on it.
+        Worker threads of ``train`` and of a build. The default is all cores. The index does not depend on the number. An
+        index that trains itself uses all cores.
     progress
-        Show how far ``train`` or a build is, or a function of a stage, steps done and steps in all.
+        ``True`` shows the progress of ``train`` and of a build. A function is called with the stage, the steps done and
+        the number of steps.
     config
-        Any other parameter by name; ``garlic config`` lists them.
+        Other parameters by name; ``garlic config`` lists them.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class Index(Searchable):
         _garlic.check_settings(preset, self._settings)
 
     def _begin(self) -> _garlic.Handle | None:
-        """The handle, of an index without points if there was none; nothing where only a build makes one."""
+        """The handle, of an index without points if there was none; ``None`` if only a build can make one."""
         if self._handle is None:
             self._handle = _garlic.empty(self._dim, self._preset, self._settings)
         return self._handle
@@ -113,17 +114,17 @@ class Index(Searchable):
 
     @property
     def is_trained(self) -> bool:
-        """Whether ``train`` has been called, or points have been added; neither is needed for an ``add``."""
+        """Whether ``train`` or ``add`` has been called. ``add`` does not need it."""
         return self._trained or (self._handle is not None and self._handle.is_trained())
 
     def train(self, x: ArrayLike) -> None:
-        """Fits axes, cells, bins and calibration to a sample ``x``, of which no point is kept.
+        """Fits axes, cells, bins and calibration to a sample ``x``. The index keeps none of its points.
 
-        Points like those of the sample join these cells. The index trains itself anew when it has twice as many points
-        as the sample had, and sooner looks whether its recall targets are met: points unlike the sample cost more work,
-        not recall. An index that has had points is a ``ValueError``: :meth:`retrain` trains that on its own points. With
-        preset ``paper``, and with points in two cells (``spill``), only a build trains; ``x`` is then checked, and the
-        first ``add`` builds.
+        Points that are added later join these cells. The index trains itself again when it has twice as many points as the
+        sample. Before that it checks its recall targets as it grows: points unlike the sample cost more work, not recall.
+
+        Raises ``ValueError`` if the index has had points; :meth:`retrain` trains it on those. With preset ``paper`` and
+        with ``spill``, only a build trains: this method then checks ``x``, and the first ``add`` builds.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> x = np.random.default_rng(1).normal(size=(6000, 8)).astype(np.float32)
@@ -146,15 +147,15 @@ class Index(Searchable):
                 self._handle = _garlic.train_like(handle, x, self._threads, report)
 
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Adds vectors, all or none, in batches of any size; recall targets are kept.
+        """Adds vectors, all or none, in batches of any size. Recall targets stay met.
 
-        The points join the cells that there are. When the index has grown past 4,096 points, and each time it has doubled
-        since, it is trained anew before this returns, which takes about as long as a build of all its points. A first
-        ``add`` of more than 4,096 points is one build.
+        The points join the existing cells. When the index grows past 4,096 points, and each time it has doubled since, it
+        is trained again before this method returns. That takes about as long as a build of all its points. A first ``add``
+        of more than 4,096 points is one build.
 
-        Without ``ids`` the points are numbered on from the largest identifier there has been. Identifiers are from 0
-        to 2**63 - 1, each once; one that is there already is a ``ValueError``. The vectors are copied once before they
-        are looked at, so that other threads may change ``x`` meanwhile.
+        Identifiers are from 0 to 2**63 - 1. Without ``ids`` they count up from the largest one so far. An identifier that
+        exists or is repeated raises ``ValueError``. The vectors are copied first, so other threads may change ``x``
+        meanwhile.
         """
         x = own_vectors(x)
         self._check_dim(x)
@@ -193,7 +194,7 @@ class Index(Searchable):
                 f"the index was built for dimension {self._dim}, the vectors have {x.shape[-1]}"
             )
 
-    def _nothing(self, queries: ArrayLike, k: int, return_work: bool) -> Any:
+    def _nothing(self, queries: ArrayLike, k: int, return_stats: bool) -> Any:
         q = vectors(queries, "queries")
         if q.shape[-1] != self._dim:
             raise ValueError(f"the index was built for dimension {self._dim}, the query has {q.shape[-1]}")
@@ -201,18 +202,18 @@ class Index(Searchable):
             raise ValueError(f"search parameter `k` is {k}: must be at least 1")
         shape = (*q.shape[:-1], k)
         found = np.full(shape, np.inf, np.float32), np.full(shape, -1, np.int64)
-        return (*found, {}) if return_work else found
+        return (*found, {}) if return_stats else found
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to a file, replacing what is there all at once; :func:`open` reads it."""
+        """Writes the index to a file, which is replaced atomically; :func:`open` reads it."""
         self._have().save(path)
 
     def to_bytes(self) -> bytes:
-        """The bytes that ``save`` writes; :func:`from_bytes` takes them."""
+        """The bytes that ``save`` writes; :func:`from_bytes` reads them."""
         return self._have().to_bytes()
 
     def copy(self) -> Index:
-        """A copy that changes on its own. It is cheap: the two share what neither has changed."""
+        """A copy that changes independently. It is cheap: the two share what neither has changed."""
         if self._handle is None:
             return self._empty_copy()
         copy = Index._of(self._handle.copy())
@@ -270,10 +271,10 @@ def build(
 ) -> Index:
     """Builds an index of the rows of ``x``.
 
-    ``recall`` is what searches aim at unless they say otherwise; the other parameters are those of :class:`Index`.
-    Identifiers are row numbers unless given. ``partition`` names the cell of each row, a number below 2^32, where cells
-    were found elsewhere: frames, bins and codes are fitted to those. ``x`` is copied once, so that other threads may change
-    it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
+    ``recall`` is the default recall target of searches. The other parameters are those of :class:`Index`. Identifiers are
+    row numbers unless ``ids`` gives others. ``partition`` uses cells that were found elsewhere: it has the number of each
+    row's cell, below 2**32, and frames, bins and codes are fitted to these cells. ``x`` is copied once, so other threads may
+    change it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
 
     >>> import numpy as np, garlic_ann as garlic
     >>> x = np.random.default_rng(1).normal(size=(400, 6))
@@ -292,16 +293,16 @@ def build(
 def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
     """Opens an index file.
 
-    Mapped, this takes no time and no memory of its own. While the index is in use, replace the file by rename
-    (``os.replace``, ``mv``), never in place (``cp`` onto the old name): replaced or deleted, the index keeps what it was
-    opened on; overwritten, its answers mean nothing; shortened, the process ends with a bus error. With ``mmap=False`` all
-    of it is read and checked, and nothing of the file is kept.
+    By default the file is mapped, which takes no time and no memory of its own. While the index is in use, replace the file
+    by rename (``os.replace``, ``mv``), never in place (``cp`` onto the old name). An index whose file was renamed or deleted
+    keeps working. If the file is overwritten, answers are wrong; if it is shortened, the process ends with a bus error.
+    With ``mmap=False`` the whole file is read and checked, and not needed afterwards.
     """
     return Index._of(_garlic.open(path, mmap))
 
 
 def from_bytes(data: bytes) -> Index:
-    """The index that ``to_bytes`` gave ``data`` of, checked.
+    """The index that ``to_bytes`` wrote, checked.
 
     >>> import numpy as np, garlic_ann as garlic
     >>> index = garlic.build(np.eye(4, dtype=np.float32))
@@ -312,7 +313,7 @@ def from_bytes(data: bytes) -> Index:
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Checks all of an index file and says what is in it; ``FormatError`` tells what is wrong."""
+    """Checks every byte of an index file and describes it; ``FormatError`` says what is wrong."""
     summary: dict[str, Any] = json.loads(_garlic.verify(path))
     return summary
 

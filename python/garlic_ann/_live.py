@@ -1,4 +1,4 @@
-"""An index directory: every change survives the end of the process."""
+"""An index directory, whose changes survive the end of the process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ._search import Searchable
 
 
 class Live(Searchable):
-    """An index in a directory: what has been added or removed is in its log before anybody sees it.
+    """An index in a directory. Every change is in a log before searches see it.
 
-    One writer at a time, any number of readers; ``docs/guide/live.md`` states what is promised. Close it, or use it in a
-    ``with`` block, to let another process write. A forked process can search what its parent has opened, not change it.
+    There is one writer at a time and any number of readers; ``docs/guide/live.md`` states the promises. Close it, or use it
+    in a ``with`` block, to let another process write. A forked process can search what its parent opened, but not change it.
 
-    It may begin empty, with ``dim=``. Like :class:`Index` it trains itself as it grows, but beside the writers: searches and
-    changes go on with the cells of before, and reach for their targets with more work until the new ones are there.
-    :meth:`training` tells how that stands, and :meth:`wait` waits for it.
+    It may begin empty, with ``dim=``. Like :class:`Index` it trains itself as it grows, but in the background: until the
+    training is done, searches and changes use the old cells, and searches do more work to meet their targets.
+    :meth:`training` reports the training, and :meth:`wait` waits for it.
 
     >>> import tempfile, numpy as np, garlic_ann as garlic
     >>> place = tempfile.TemporaryDirectory()
@@ -55,9 +55,9 @@ class Live(Searchable):
         sync: bool = True,
         **config: Any,
     ) -> Live:
-        """Makes an index directory with ``index`` as its first content and opens it for writing.
+        """Makes an index directory that contains ``index`` and opens it for writing.
 
-        Instead of an index give ``dim``, the dimension of the vectors, to begin empty; ``metric``, ``seed`` and other
+        To begin empty, give ``dim``, the dimension of the vectors, instead of an index; ``metric``, ``seed`` and other
         parameters are then those of :class:`Index`. With ``sync=False`` a batch survives the end of the process, but not
         a power cut before the next :meth:`sync`.
 
@@ -102,44 +102,45 @@ class Live(Searchable):
     def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Adds vectors, all or none; see :meth:`Index.add`.
 
-        A training that this makes due happens beside the caller. Who adds faster than the training can follow waits for it.
+        A training that this makes due runs in the background. If points come faster than the training can follow, this
+        method waits for it.
         """
         self._have().add(own_vectors(x), ids)
 
     def compact(self) -> None:
-        """Drops removed points, lays the others out as a build does, and makes a checkpoint of it."""
+        """Drops removed points, stores the others as a build would, and writes a checkpoint."""
         self._have().compact()
 
     def checkpoint(self) -> None:
-        """Writes all of the index and begins an empty log, so that opening has nothing to do again."""
+        """Writes the whole index and begins an empty log, so that opening has nothing to replay."""
         self._have().checkpoint()
 
     def sync(self) -> None:
-        """Forces all batches to the device; only ``sync=False`` leaves something to do."""
+        """Forces all batches to the device; needed only with ``sync=False``."""
         self._have().sync()
 
     def status(self) -> dict[str, Any] | None:
-        """What is known about the directory; nothing when it is open for reading only."""
+        """The state of the directory; ``None`` if it is open for reading only."""
         status = self._have().status()
         return None if status is None else json.loads(status)
 
     def training(self) -> dict[str, Any]:
-        """Whether the index is being trained now (``running``), and why the last training failed, if it did (``failed``)."""
+        """Whether a training is running (``running``), and why the last one failed, if it did (``failed``)."""
         running, failed = self._have().training()
         return {"running": running, "failed": failed}
 
     def wait(self) -> None:
-        """Waits for a training that is going on. Ctrl-C ends the waiting, not the training."""
+        """Waits for a running training. Ctrl-C ends the waiting, not the training."""
         self._have().wait()
 
     def snapshot(self) -> Index:
-        """The index as it is now, in memory; the two change on their own from here on."""
+        """The index as it is now, in memory. The two change independently afterwards."""
         return Index._of(self._have().copy())
 
     def close(self) -> None:
-        """Lets go of the directory, once searches that are running have ended.
+        """Closes the directory once running searches have ended.
 
-        A training that is going on is given up: it begins again when the directory is opened next. :meth:`wait` first
+        A running training is given up and begins again when the directory is opened for writing. Call :meth:`wait` first
         to keep it.
         """
         self._handle = None
@@ -163,7 +164,7 @@ _opened: weakref.WeakSet[Live] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """Lets go of the locks that a child has copies of: its parent's end is to free them."""
+    """Releases the copies of locks in a child process, so that the end of its parent frees them."""
     for live in list(_opened):
         if live._handle is not None:
             live._handle.after_fork()

@@ -1,8 +1,9 @@
-"""What an index and an index directory have in common: searching, changing and looking inside."""
+"""What an index and an index directory share: searches, changes and descriptions."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Union, overload
 
@@ -54,7 +55,7 @@ class Searchable:
         return handle.contains(int(id))
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
-        """For each identifier whether there is a point of it.
+        """For each identifier, whether the index has it.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> index = garlic.build(np.eye(4, dtype=np.float32), ids=[10, 11, 12, 13])
@@ -67,10 +68,10 @@ class Searchable:
         return np.zeros(np.shape(ids), bool) if handle is None else handle.contains_all(ids)
 
     def get(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """The vectors of some identifiers, one row each; of one identifier one vector.
+        """The vectors of some identifiers, one per row; a single identifier gives one vector.
 
-        They are given as they are stored: rounded in half precision, of unit length with cosine distances. Raises
-        ``KeyError`` for an identifier that no point has.
+        The vectors are as stored: rounded with ``store="f16"``, of unit length with cosine distances. Raises ``KeyError``
+        for an identifier that does not exist.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> index = garlic.build([[0.0, 1.5], [2.0, 3.0]])
@@ -93,6 +94,7 @@ class Searchable:
         self,
         queries: ArrayLike,
         k: int = ...,
+        *,
         recall: float | None = ...,
         filter: Allowed | None = ...,
         threads: int | None = ...,
@@ -100,7 +102,7 @@ class Searchable:
         bins: float | None = ...,
         rerank: int | None = ...,
         exact: bool = ...,
-        return_work: Literal[False] = ...,
+        return_stats: Literal[False] = ...,
     ) -> Found: ...
 
     @overload
@@ -108,6 +110,7 @@ class Searchable:
         self,
         queries: ArrayLike,
         k: int = ...,
+        *,
         recall: float | None = ...,
         filter: Allowed | None = ...,
         threads: int | None = ...,
@@ -115,14 +118,14 @@ class Searchable:
         bins: float | None = ...,
         rerank: int | None = ...,
         exact: bool = ...,
-        *,
-        return_work: Literal[True],
+        return_stats: Literal[True],
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], dict[str, Any]]: ...
 
     def search(
         self,
         queries: ArrayLike,
         k: int = 10,
+        *,
         recall: float | None = None,
         filter: Allowed | None = None,
         threads: int | None = None,
@@ -130,29 +133,32 @@ class Searchable:
         bins: float | None = None,
         rerank: int | None = None,
         exact: bool = False,
-        return_work: bool = False,
+        return_stats: bool = False,
+        return_work: bool | None = None,
     ) -> Any:
-        """The ``k`` nearest neighbours: ``(distances, ids)``.
+        """The ``k`` nearest neighbours: ``(distances, ids)``. Options after ``k`` are keyword-only.
 
         Parameters
         ----------
         queries
-            One vector, or rows of them. C-contiguous float32 is read where it lies; anything else is copied once.
+            One vector, or one per row. A C-contiguous float32 array is read in place; anything else is copied once.
         k
-            How many neighbours. Where there are fewer, distances are infinity and identifiers -1.
+            Number of neighbours. If there are fewer, the remaining distances are infinity and identifiers -1.
         recall
-            Share of the true neighbours to find, in (0, 1); the index has measured what that takes.
+            Recall target, in (0, 1): the share of the true neighbours to find. The default is that of the index.
         filter
-            Only these points: identifiers, a mask, a function; see :func:`garlic_ann.filter`.
+            Search only these points: identifiers, a mask or a function; see :func:`garlic_ann.filter`.
         threads
-            Worker threads of a batch; one unless set.
+            Worker threads for a batch of queries. The default is one.
         probes, bins, rerank
-            Cells to visit, share of their bins to scan, exact distances to compute; they override ``recall``.
+            Cells to visit, share of their bins to scan, exact distances to compute. They override ``recall``.
         exact
-            All true neighbours, certainly. With the metric cosine it raises ``ValueError`` where neighbours are closer
-            together than unit vectors of 32 bits can tell; subtract the mean from data and queries then.
+            Find all true neighbours, with proof. With the metric cosine this raises ``ValueError`` if 32-bit unit vectors
+            cannot tell neighbours apart. In that case subtract the mean from data and queries.
+        return_stats
+            Return a dictionary with counts of the work as the third result.
         return_work
-            Also give a dictionary of all the work that was done, as the third result.
+            The former name of ``return_stats``; deprecated.
 
         Returns
         -------
@@ -170,28 +176,32 @@ class Searchable:
         >>> index.search(x[:2], k=1, filter=lambda id: id % 2 == 1, exact=True)[1].tolist()
         [[1], [1]]
         """
+        if return_work is not None:
+            warnings.warn("return_work is now return_stats", DeprecationWarning, stacklevel=2)
+            return_stats = return_stats or return_work
         handle = self._handle
         if handle is None:
-            return self._nothing(queries, k, return_work)
+            return self._nothing(queries, k, return_stats)
         return handle.search(
-            queries, k, recall, filter, threads, probes, bins, rerank, exact, return_work
+            queries, k, recall, filter, threads, probes, bins, rerank, exact, return_stats
         )
 
-    def _nothing(self, queries: ArrayLike, k: int, return_work: bool) -> Any:
+    def _nothing(self, queries: ArrayLike, k: int, return_stats: bool) -> Any:
         return self._have()
 
     def range_search(
         self,
         queries: ArrayLike,
         radius: float,
+        *,
         recall: float | None = None,
         filter: Allowed | None = None,
         threads: int | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
         """All points within ``radius``: ``(lims, distances, ids)``.
 
-        The answers of query ``i`` are at ``lims[i]:lims[i + 1]``, ordered by distance. ``radius`` is a distance as
-        searches report it, not its square. All points are found unless ``recall`` says that a share of them will do.
+        The points near query ``i`` are at ``lims[i]:lims[i + 1]``, ordered by distance. ``radius`` is a distance as
+        searches report it, not its square. The search finds all points, or with ``recall`` about that share of them.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> x = np.arange(40, dtype=np.float32).reshape(-1, 1)
@@ -208,14 +218,14 @@ class Searchable:
         return handle.range(queries, radius, recall, filter, threads)
 
     def tune(
-        self, queries: ArrayLike, k: int = 10, recall: float = 0.95, threads: int | None = None
+        self, queries: ArrayLike, k: int = 10, *, recall: float = 0.95, threads: int | None = None
     ) -> dict[str, Any]:
-        """What to give ``search`` so that these queries find ``recall`` of their true neighbours.
+        """The options with which ``search`` finds the share ``recall`` of the true neighbours of these queries.
 
-        The index has measured what recalls take for queries that look like its points. For other queries, such as texts
-        searching images, the true neighbours of a sample say more: this finds them by exact search and returns the
-        cheapest target that reaches the recall on them, or ``{"exact": True}`` where none does. The index
-        does not change.
+        The index measured what recall targets take for queries that resemble its points. Other queries, such as texts
+        that search images, may need more. This method finds the true neighbours of a sample of such queries by exact
+        search. It returns the cheapest target that reaches the recall on them, or ``{"exact": True}`` if none does. The
+        index does not change.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> random = np.random.default_rng(1)
@@ -248,7 +258,7 @@ class Searchable:
         return {"exact": True} if low == len(_TARGETS) else {"recall": _TARGETS[low]}
 
     def route(self, queries: ArrayLike, count: int = 1) -> NDArray[np.int64]:
-        """The numbers of the ``count`` best cells of each query, best first; they change when the index does.
+        """The numbers of the ``count`` nearest cells of each query, nearest first. Changes of the index renumber cells.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> x = np.random.default_rng(1).normal(size=(500, 4)).astype(np.float32)
@@ -261,7 +271,7 @@ class Searchable:
         return cells[0] if np.ndim(queries) == 1 else cells
 
     def remove(self, ids: ArrayLike) -> int:
-        """Removes points and returns how many there were; identifiers that no point has are passed over.
+        """Removes points and returns how many existed; other identifiers are ignored.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> index = garlic.build(np.eye(4, dtype=np.float32))
@@ -278,19 +288,19 @@ class Searchable:
         return removed
 
     def update(self, x: ArrayLike, ids: ArrayLike) -> None:
-        """Gives points that are there new vectors, all or none; ``KeyError`` for an identifier that no point has."""
+        """Replaces the vectors of points, all or none; ``KeyError`` for an identifier that does not exist."""
         handle = self._have()
         handle.update(own_vectors(x), ids)
         self._changed(handle)
 
     def _changed(self, handle: Handle) -> None:
-        """Called after every change: an index in memory waits for the training that the change made due."""
+        """Called after every change. An index in memory waits for the training that the change made due."""
 
     def retrain(self) -> None:
-        """Trains axes, cells, bins and calibration anew, from all points: what a build of them would give.
+        """Trains axes, cells, bins and calibration again, from all points, as a build would.
 
-        An index does this by itself each time it has doubled; call it when :meth:`drift` says that a rebuild would pay.
-        Without points it is a ``ValueError``.
+        An index does this by itself each time it has doubled. Call it if :meth:`drift` says that a rebuild would pay.
+        An index without points raises ``ValueError``.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> index = garlic.build(np.random.default_rng(1).normal(size=(500, 4)))
@@ -301,13 +311,13 @@ class Searchable:
         self._have().retrain()
 
     def compact(self) -> None:
-        """Drops removed points and lays the others out as a build does. Exact answers stay what they are."""
+        """Drops removed points and stores the others as a build would. Exact answers stay the same."""
         handle = self._peek()
         if handle is not None:
             handle.compact()
 
     def recalibrate(self) -> None:
-        """Measures again what recall targets take, for an index that has grown, and lays it out anew."""
+        """Measures again what recall targets take, after the index has grown, and compacts it."""
         handle = self._peek()
         if handle is not None:
             handle.recalibrate()
@@ -315,21 +325,23 @@ class Searchable:
     def drift(self) -> dict[str, Any]:
         """How far the data have moved since the last training, and what that means for searches.
 
-        ``["rebuild"]`` says whether :meth:`retrain` would pay. Where recall targets were found to be missed since the index
-        changed, ``["correction"]`` is above 1: searches aim at that many times fewer misses. ``["reads_everything"]`` says
-        that nothing less than reading everything meets them until the next training.
+        ``rebuild`` says whether :meth:`retrain` would pay. ``correction`` is above 1 if recall targets were missed since
+        the index changed; searches then aim at that many times fewer misses. ``reads_everything`` says whether searches
+        have to read all points until the next training. An index of preset ``paper`` cannot change and raises
+        ``ValueError``.
         """
         found: dict[str, Any] = json.loads(self._have().drift())
         return found
 
     def stats(self) -> dict[str, Any]:
-        """Points, dimension, cells, bytes by part, and what has been trained.
+        """Points, dimension, cells, bytes by part, and trainings.
 
-        ``trainings`` counts how often the index has been trained anew, ``trained_points`` is the number of points (or of
-        the sample's rows) that it was trained on last, 0 for none, ``trains_at`` the number at which it trains itself next.
-        ``training`` says whether that is going on (``running``) and why it failed the last time, if it did (``failed``).
-        ``reads_everything`` says whether a search for 10 neighbours with the recall of the index reads all points; what
-        other targets take is in :meth:`inspect`, under ``exhaustive``.
+        - ``trainings``: how often the index has been trained again.
+        - ``trained_points``: number of points, or rows of a sample, of the last training; 0 if there was none.
+        - ``trains_at``: number of points at which the index trains itself next.
+        - ``training``: whether a training is running (``running``), and why the last one failed, if it did (``failed``).
+        - ``reads_everything``: whether a search for 10 neighbours with the default recall target reads all points.
+          :meth:`inspect` lists other targets under ``exhaustive``.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> garlic.build(np.eye(4, dtype=np.float32)).stats()["points"]
@@ -339,10 +351,10 @@ class Searchable:
         return found
 
     def inspect(self) -> dict[str, Any]:
-        """All of :meth:`stats`, and the parameters, the sizes of the cells, the drift and what recalls take.
+        """All of :meth:`stats`, with the parameters, the sizes of the cells, the drift and the recall targets.
 
-        ``exhaustive`` lists the recall targets that are met by reading everything: for ``k`` neighbours those above
-        ``above``, and ``why``.
+        ``exhaustive`` lists the recall targets for which a search reads all points: for ``k`` neighbours those above
+        ``above``, with the reason in ``why``.
         """
         found: dict[str, Any] = json.loads(self._have().inspect())
         return found

@@ -1,9 +1,8 @@
 """The public data sets of ANN-Benchmarks, downloaded once into the data directory.
 
-The directory is ``$GARLIC_DATA``, else ``~/.cache/garlic/datasets``; the program ``garlic`` looks for names there, too. A
-download that was interrupted goes on where it ended. What is not of the expected format, or larger than it should be, is
-refused: a page of some network's entrance, a server that sends without end. The SHA-256 of a file is written beside it
-when it comes, for :func:`check` to compare with later; where one is given, the file must have it.
+The directory is ``$GARLIC_DATA``, or ``~/.cache/garlic/datasets`` if that is not set. The program ``garlic`` looks for names
+there, too. An interrupted download continues where it stopped. A download of another format, such as the login page of a
+network, or of too many bytes is refused. The SHA-256 of a file is written beside it, and :func:`check` compares with it.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _MIB = {
 }
 
 MAX_BYTES = 16 << 30
-"""Most bytes of a set that is not in ``NAMES``, unless ``max_bytes`` says otherwise."""
+"""Default limit in bytes of a set that is not in ``NAMES``."""
 
 # How files of each format begin.
 _HDF5, _GZIP = ("HDF5", b"\x89HDF\r\n\x1a\n"), ("gzip", b"\x1f\x8b")
@@ -84,7 +83,7 @@ _PIECE = 1 << 18
 
 
 def directory() -> Path:
-    """The data directory; it need not be there yet."""
+    """The data directory; it need not exist yet."""
     given = os.environ.get("GARLIC_DATA")
     return Path(given) if given else Path.home() / ".cache" / "garlic" / "datasets"
 
@@ -98,11 +97,11 @@ def get(
     progress: bool | Callable[[str, int, int], None] = False,
     max_bytes: int | None = None,
 ) -> Path:
-    """The file of a data set, downloaded unless it is there already.
+    """The file of a data set, downloaded unless it exists.
 
-    ``url`` is for sets that are not in ``NAMES``. Raises ``OSError`` when the download fails; what has come stays, and the next
-    call goes on from there. Raises ``ValueError`` and keeps nothing when what comes is no HDF5 file, has another checksum, or
-    is larger than ``max_bytes``: by default twice the published size, ``MAX_BYTES`` for other sets.
+    ``url`` is for sets that are not in ``NAMES``. Raises ``OSError`` if the download fails; the next call continues it.
+    Raises ``ValueError`` and deletes the download if it is not an HDF5 file, has another checksum than ``sha256``, or is
+    larger than ``max_bytes``. The default limit is twice the published size, and ``MAX_BYTES`` for other sets.
     """
     if url is None:
         if name not in NAMES:
@@ -134,7 +133,7 @@ def check(name: str, into: str | os.PathLike[str] | None = None) -> bool:
 
 
 def load(name: str, **options: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a data set by name: ``train``, ``test``, ``neighbors``, ``distances``; takes h5py."""
+    """The arrays of a data set by name: ``train``, ``test``, ``neighbors``, ``distances``. Needs h5py."""
     import h5py
 
     with h5py.File(get(name, **options)) as file:

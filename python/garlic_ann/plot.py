@@ -38,16 +38,16 @@ def recall(
     targets: Sequence[float] = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     ax: Any = None,
 ) -> Any:
-    """What recalls cost: exact distances of a query, and all of its work in units of one, over the recall that came out.
+    """Work against recall: exact distances per query, and all work in units of one distance, over the measured recall.
 
-    The true neighbours are found by exact search.
+    Exact search finds the true neighbours.
     """
     queries = np.atleast_2d(np.asarray(queries))
     true, _ = index.search(queries, k, exact=True)
     reach = np.where(np.isfinite(true), true, -np.inf).max(axis=1, keepdims=True)
     reached, candidates, work = [], [], []
     for target in targets:
-        found, _, done = index.search(queries, k, recall=target, return_work=True)
+        found, _, done = index.search(queries, k, recall=target, return_stats=True)
         # As near as the k-th true neighbour is as good as a true neighbour.
         reached.append((found <= reach).sum() / np.isfinite(true).sum())
         candidates.append(done["candidates"] / len(queries))

@@ -1,6 +1,6 @@
 """Estimators for scikit-learn: neighbours, neighbour graphs for pipelines, and a classifier.
 
-They take the parameters of :func:`garlic_ann.build` that matter most; searches aim at ``recall``.
+They take the most important parameters of :func:`garlic_ann.build`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,12 +30,22 @@ class _Fitted(BaseEstimator):
     recall: float
     exact: bool
     seed: int
+    random_state: int | np.random.RandomState | None
     n_jobs: int | None
 
     def _build(self, X: NDArray[Any]) -> None:
         metric = _METRICS.get(self.metric, self.metric)
-        self.index_ = build(X, metric=metric, recall=self.recall, seed=self.seed)
+        self.index_ = build(X, metric=metric, recall=self.recall, seed=self._seed())
         self.n_samples_fit_ = X.shape[0]
+
+    def _seed(self) -> int:
+        given = self.random_state
+        if given is None:
+            return self.seed
+        if isinstance(given, (int, np.integer)):
+            return int(given)
+        # An instance gives a new seed at every fit, as in scikit-learn.
+        return int(check_random_state(given).randint(np.iinfo(np.int32).max))
 
     def _check(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self, "index_")
@@ -92,15 +103,18 @@ class GarlicNeighbors(_Fitted):
     Parameters
     ----------
     n_neighbors, radius
-        How many neighbours, and how near, unless a call says otherwise.
+        Defaults of the number of neighbours and of the radius.
     metric
         ``euclidean``, ``cosine`` or ``inner_product``.
     recall
-        Share of the true neighbours that searches aim at.
+        Recall target: the share of the true neighbours to find.
     exact
-        Find all true neighbours, certainly.
+        Find all true neighbours, with proof.
     seed
         Seed of the build.
+    random_state
+        The seed as in scikit-learn: a number, or a ``RandomState`` that gives a new seed at every ``fit``. It overrides
+        ``seed``. With ``None`` results are reproducible, because ``seed`` is used.
     n_jobs
         Threads of a search; -1 for all cores.
 
@@ -123,6 +137,7 @@ class GarlicNeighbors(_Fitted):
         recall: float = 0.95,
         exact: bool = False,
         seed: int = 0,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -131,6 +146,7 @@ class GarlicNeighbors(_Fitted):
         self.recall = recall
         self.exact = exact
         self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: object = None) -> GarlicNeighbors:
@@ -143,7 +159,7 @@ class GarlicNeighbors(_Fitted):
     def kneighbors(
         self, X: ArrayLike | None = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """Nearest neighbours; without ``X`` those of the fitted points, each without itself."""
+        """Nearest neighbours of ``X``, or of the fitted points, each without itself."""
         check_is_fitted(self, "index_")
         k = _check_k(self.n_neighbors if n_neighbors is None else n_neighbors)
         if X is None:
@@ -169,7 +185,7 @@ class GarlicNeighbors(_Fitted):
         return_distance: bool = True,
         sort_results: bool = False,
     ) -> Any:
-        """All points within ``radius``, in arrays of arrays; always sorted by distance."""
+        """All points within ``radius``, as arrays of arrays, always sorted by distance."""
         check_is_fitted(self, "index_")
         own = X is None
         rows = self._fit_X if own else self._check(X)
@@ -185,10 +201,10 @@ class GarlicNeighbors(_Fitted):
 
 
 class GarlicTransformer(TransformerMixin, _Fitted):
-    """A sparse graph of the nearest neighbours, for pipelines; stands in for ``KNeighborsTransformer``.
+    """A sparse graph of the nearest neighbours, for pipelines, in place of ``KNeighborsTransformer``.
 
-    With ``mode="distance"`` the graph has one neighbour more than ``n_neighbors``, for the estimators behind count each
-    point as its own.
+    With ``mode="distance"`` the graph has one neighbour more than ``n_neighbors``, because the estimators that use it count
+    each point as its own neighbour. The other parameters are those of :class:`GarlicNeighbors`.
 
     Examples
     --------
@@ -209,6 +225,7 @@ class GarlicTransformer(TransformerMixin, _Fitted):
         recall: float = 0.95,
         exact: bool = False,
         seed: int = 0,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.mode = mode
@@ -217,6 +234,7 @@ class GarlicTransformer(TransformerMixin, _Fitted):
         self.recall = recall
         self.exact = exact
         self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: object = None) -> GarlicTransformer:
@@ -242,9 +260,10 @@ class GarlicTransformer(TransformerMixin, _Fitted):
 class GarlicClassifier(ClassifierMixin, _Fitted):
     """The vote of the nearest neighbours, or of the nearest cells.
 
-    With ``vote="neighbors"`` the ``n_neighbors`` nearest points vote; ``weights`` is ``uniform``, or ``distance`` for
-    votes that weigh the inverse of the distance. With ``vote="cells"`` all points of the ``n_cells`` nearest cells do, through
-    label counts made when fitting: much cheaper, as no point is looked at, and coarser.
+    With ``vote="neighbors"`` the ``n_neighbors`` nearest points vote. ``weights`` is ``uniform``, or ``distance`` to weight
+    votes by the inverse distance. With ``vote="cells"`` all points of the ``n_cells`` nearest cells vote, by label counts
+    from ``fit``: this is much cheaper, because it computes no distances to points, and coarser. The other parameters are
+    those of :class:`GarlicNeighbors`.
 
     Examples
     --------
@@ -266,6 +285,7 @@ class GarlicClassifier(ClassifierMixin, _Fitted):
         recall: float = 0.95,
         exact: bool = False,
         seed: int = 0,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -276,6 +296,7 @@ class GarlicClassifier(ClassifierMixin, _Fitted):
         self.recall = recall
         self.exact = exact
         self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> GarlicClassifier:
@@ -323,6 +344,6 @@ class GarlicClassifier(ClassifierMixin, _Fitted):
         return votes / votes.sum(axis=1, keepdims=True)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The label with the most votes; of several the first in ``classes_``."""
+        """The label with the most votes; on a tie, the first in ``classes_``."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]

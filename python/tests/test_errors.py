@@ -48,10 +48,49 @@ def test_settings():
 
 def test_settings_take_python_values():
     x = np.random.default_rng(1).normal(size=(500, 4))
-    index = garlic.build(x, cells=np.int64(7), bin_size=10.0, rotate=False, store="f16", mean_rate=(1e-6, 0.01, 0.001))
+    index = garlic.build(x, cells=np.int64(7), bin_size=10.0, store="f16")
     config = index.inspect()["config"]
-    assert (config["cells"], config["bin_size"], config["rotate"]) == (7, 10, False)
-    assert config["mean_rate"] == [1e-6, 0.01, 0.001] and index.stats()["stored_as"] == "f16"
+    assert (config["cells"], config["bin_size"], index.stats()["stored_as"]) == (7, 10, "f16")
+    quick = {"preset": "paper", "epochs": 2, "initial_cells": 4}
+    config = garlic.build(x, **quick, rotate=False, mean_rate=(1e-6, 0.01, 0.001)).inspect()["config"]
+    assert not config["rotate"] and config["mean_rate"] == [1e-6, 0.01, 0.001]
+
+
+def test_settings_of_the_other_preset():
+    x = np.random.default_rng(1).normal(size=(50, 4))
+    with pytest.raises(ValueError, match="`tau`: belongs to preset paper"):
+        garlic.build(x, tau=2.0)
+    with pytest.raises(ValueError, match="`bin_size`: belongs to preset default"):
+        garlic.build(x, preset="paper", bin_size=10)
+    with pytest.raises(ValueError, match="unknown configuration key `gradient_epochs`"):
+        garlic.build(x, gradient_epochs=1)
+
+
+def test_an_index_that_cannot_change():
+    x = np.random.default_rng(1).normal(size=(200, 4))
+    index = garlic.build(x, preset="paper", epochs=2, initial_cells=4)
+    for change in (index.drift, index.retrain, index.compact, lambda: index.add(x), lambda: index.remove([1])):
+        with pytest.raises(ValueError, match="published method cannot be changed"):
+            change()
+
+
+def test_options_of_searches_are_keywords(built, queries):
+    for call in (
+        lambda: built.search(queries, 10, 0.95),
+        lambda: built.range_search(queries, 1.0, 0.9),
+        lambda: built.tune(queries, 10, 0.9),
+    ):
+        with pytest.raises(TypeError, match="positional argument"):
+            call()
+    assert built.search(queries, 3)[1].shape == (len(queries), 3)
+
+
+def test_the_old_name_of_return_stats(built, queries):
+    new = built.search(queries, return_stats=True)[2]
+    with pytest.warns(DeprecationWarning, match="return_stats"):
+        assert built.search(queries, return_work=True)[2] == new
+    with pytest.warns(DeprecationWarning):
+        assert len(built.search(queries, return_work=False)) == 2
 
 
 def test_searches(built, queries):

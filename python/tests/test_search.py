@@ -80,11 +80,11 @@ def test_more_neighbours_than_points():
 
 
 def test_work_is_counted(built_of_many, queries):
-    _, _, few = built_of_many.search(queries, k=1, recall=0.8, return_work=True)
-    _, _, many = built_of_many.search(queries, k=10, recall=0.99, return_work=True)
+    _, _, few = built_of_many.search(queries, k=1, recall=0.8, return_stats=True)
+    _, _, many = built_of_many.search(queries, k=10, recall=0.99, return_stats=True)
     assert 0 < few["candidates"] < many["candidates"]
     assert few["total_madds"] == pytest.approx(few["distance_equivalents"] * 24)
-    _, _, given = built_of_many.search(queries[0], k=1, rerank=33, probes=4, bins=1.0, return_work=True)
+    _, _, given = built_of_many.search(queries[0], k=1, rerank=33, probes=4, bins=1.0, return_stats=True)
     assert given["candidates"] == 33
 
 

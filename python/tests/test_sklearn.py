@@ -107,3 +107,20 @@ def test_votes_of_cells(digits):
     assert few < neighbours
     with pytest.raises(ValueError, match="vote"):
         GarlicClassifier(vote="all").fit(x, y)
+
+
+def test_random_state_is_the_seed(digits):
+    x = digits[0][:600]
+
+    def bytes_of(**how):
+        return GarlicNeighbors(**how).fit(x).index_.to_bytes()
+
+    assert bytes_of(random_state=5) == bytes_of(seed=5) == bytes_of(random_state=np.int64(5), seed=1)
+    assert bytes_of() == bytes_of(random_state=0) != bytes_of(random_state=5)
+    # An instance draws a seed at every fit: the same from the same state.
+    assert bytes_of(random_state=np.random.RandomState(3)) == bytes_of(random_state=np.random.RandomState(3))
+    state = np.random.RandomState(3)
+    assert bytes_of(random_state=state) != bytes_of(random_state=state)
+    with pytest.raises(ValueError):
+        bytes_of(random_state="three")
+    assert clone(GarlicClassifier(random_state=4)).random_state == 4

@@ -32,13 +32,13 @@ class Garlic(BaseANN):
         self.asked += 1
         if self.asked <= COUNTED:
             self.seen.append((q, n))
-        ids = self.index.search(q, n, self.recall)[1]
+        ids = self.index.search(q, n, recall=self.recall)[1]
         return ids if ids[-1] >= 0 else ids[ids >= 0]
 
     def batch_query(self, X, n):
         self.asked += len(X)
         self.seen = [(q, n) for q in X[:COUNTED]]
-        ids = self.index.search(X, n, self.recall)[1]
+        ids = self.index.search(X, n, recall=self.recall)[1]
         self.res = [row if row[-1] >= 0 else row[row >= 0] for row in ids]
 
     def get_batch_results(self):
@@ -47,7 +47,7 @@ class Garlic(BaseANN):
     def get_additional(self):
         if not self.seen:
             return {}
-        work = [self.index.search(q, n, self.recall, return_work=True)[2] for q, n in self.seen]
+        work = [self.index.search(q, n, recall=self.recall, return_stats=True)[2] for q, n in self.seen]
         mean = {name: float(np.mean([w[name] for w in work])) for name in work[0]}
         return {
             # All multiply-adds, not only those of exact distances. The sum over all runs, as its plots divide it.
