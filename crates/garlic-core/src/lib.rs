@@ -3,7 +3,7 @@
 //!
 //! A vector comes in through [`metric`] (every metric becomes Euclidean) and is kept by [`vectors`]. A query is a
 //! [`Search`] or a [`RangeSearch`], may carry a [`Filter`], collects its neighbours in a [`TopK`] and ends as an
-//! [`Answer`] with [`SearchStats`]. [`file`] is the container that every index is saved in; [`config`] makes typed
+//! [`Answer`] with [`SearchStats`]. [`mod@file`] is the container that every index is saved in; [`config`] makes typed
 //! parameters out of one table.
 //!
 //! The rule of this crate: no index of its own. It may use `garlic-simd` and `garlic-linalg`.

@@ -225,7 +225,7 @@ impl Layout {
         head
     }
 
-    /// Checks header and table; `head` is [`Preamble::head_len`] bytes long.
+    /// Checks header and table; `head` is `Preamble::head_len` bytes long.
     pub fn parse(preamble: Preamble, head: &[u8]) -> Result<Self, FormatError> {
         let (expected, found) = (u32_at(head, CHECKSUM_AT), head_checksum(head));
         if expected != found {
