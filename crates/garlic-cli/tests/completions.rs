@@ -46,9 +46,9 @@ fn bash_takes_its_script() {
     let mut bash = std::process::Command::new("bash");
     let line = "source ./script && COMP_WORDS=(garlic ver) COMP_CWORD=1 && _garlic garlic ver garlic && echo ${COMPREPLY[@]}";
     bash.args(["-c", line]).current_dir(lab.path("."));
-    match bash.output() {
-        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "verify\n"),
-        Err(error) => eprintln!("no bash here: {error}"),
+    // A system without bash has nothing to test here.
+    if let Ok(output) = bash.output() {
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "verify\n");
     }
 }
 

@@ -6,7 +6,7 @@ const GONE: u32 = u32::MAX;
 /// Positions of identifiers.
 #[derive(Debug)]
 pub enum IdLookup {
-    /// Position by identifier, [`GONE`] where there is none: for identifiers that are nearly row numbers.
+    /// Position by identifier, `GONE` where there is none: for identifiers that are nearly row numbers.
     Dense(Vec<u32>),
     /// Sorted by identifier.
     Sorted(Vec<(u64, u32)>),
