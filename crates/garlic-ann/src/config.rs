@@ -1,50 +1,50 @@
-//! Every parameter of building an index, in one table.
+//! All parameters of a build.
 
 use garlic_core::config::{Configuration, Rule};
 use garlic_core::{Error, Metric, Result, parameters};
 use serde::{Deserialize, Serialize};
 
-/// How the vectors are stored in the index.
+/// Element type of the stored vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Store {
-    /// As bytes where every value is a whole number from 0 to 255, else as they are.
+    /// Bytes if every value is a whole number from 0 to 255, otherwise 32-bit floats.
     Auto,
     /// 32-bit floats.
     F32,
-    /// Half precision: half the memory, distances of the rounded vectors.
+    /// Half precision: half the memory. Distances refer to the rounded vectors.
     F16,
-    /// Bytes; an error where a value is not a whole number from 0 to 255.
+    /// Bytes. Fails if a value is not a whole number from 0 to 255.
     U8,
 }
 
-/// Most cells of an index.
+/// Upper limit of the number of cells.
 pub(crate) const MAX_CELLS: usize = 1 << 20;
 
 parameters! {
-    /// The space that cells live in: principal axes, truncated.
+    /// The truncated space of principal axes that cells live in.
     pub struct TransformOptions in "transform" {
         /// Share of the variance that the truncated space keeps.
         keep_variance: f64 = 0.9, Rule::SHARE;
-        /// Most dimensions of that space.
+        /// Upper limit of the dimension of that space.
         max_dim: usize = 256, Rule::AT_LEAST_ONE;
     }
 }
 
 parameters! {
-    /// How points are divided into cells.
+    /// How points are partitioned into cells.
     pub struct PartitionOptions in "partition" {
-        /// Number of cells; 0 chooses a quarter of the square root of the number of points.
+        /// Number of cells. 0 chooses a quarter of the square root of the number of points.
         cells: usize = 0, Rule::new("must be at most 1048576", |v| *v <= MAX_CELLS);
-        /// Principal axes of a cell; 0 chooses from the data.
+        /// Number of principal axes per cell. 0 chooses from the data.
         axes: usize = 0, Rule::new("must be at most 256", |v| *v <= 256);
-        /// Share of a cell's shape that its score uses; 0 is the plain distance to the mean.
+        /// Strength of the anisotropy in the score of a cell. 0 is the plain distance to the mean.
         anisotropy: f64 = 0.5, Rule::new("must be in [0, 1]", |v| (0.0..=1.0).contains(v));
-        /// Rounds of assigning points and refitting cells.
+        /// Rounds of assignment and refitting.
         rounds: usize = 8, Rule::any();
-        /// A point is also stored in its second nearest cell if that is at most this many times as far away as its own cell; 0
-        /// stores it once. An index with points in two cells cannot be changed.
+        /// A point is also stored in the second nearest cell if the distance to it is at most this multiple of the
+        /// distance to the nearest. 0 stores every point in one cell. An index with points in two cells is read-only.
         spill: f64 = 0.0, Rule::new(
             "must be at least 1, or 0",
             |v| *v == 0.0 || *v >= 1.0 && v.is_finite(),
@@ -53,9 +53,9 @@ parameters! {
 }
 
 parameters! {
-    /// How cells are cut into bins.
+    /// How cells are split into bins.
     pub struct BinOptions in "bins" {
-        /// Points of a bin on average.
+        /// Mean number of points per bin.
         bin_size: usize = 48, Rule::new(
             "must be at least 1 and at most 65536",
             |v| (1..=1 << 16).contains(v),
@@ -66,9 +66,10 @@ parameters! {
 parameters! {
     /// How codes and vectors are stored.
     pub struct StorageOptions in "storage" {
-        /// Bits of a coordinate in a point's code, 8 or 4; 0 chooses from the number of points.
+        /// Bits per coordinate in a code. 0 chooses from the number of points.
         code_bits: usize = 0, Rule::new("must be 8, 4 or 0", |v| matches!(v, 0 | 4 | 8));
-        /// Type of the stored vectors: auto, f32, f16 or u8. Auto takes u8 where every value is a whole number from 0 to 255.
+        /// Type of the stored vectors: auto, f32, f16 or u8. Auto uses u8 if every value is a whole number from 0 to
+        /// 255.
         store: Store = Store::Auto, Rule::any();
     }
 }
@@ -76,10 +77,10 @@ parameters! {
 parameters! {
     /// How recall targets are tuned.
     pub struct TuningOptions in "tuning" {
-        /// Points held out of the training, as queries of the calibration; 0 turns calibration off, and every recall target
-        /// reads everything.
+        /// Number of points held out of the training as calibration queries. 0 turns calibration off, and every recall
+        /// target reads everything.
         calibration_queries: usize = 1000, Rule::any();
-        /// Recall that a search aims at unless it says otherwise.
+        /// Default recall target of searches.
         recall: f64 = 0.95, Rule::new(
             "must be above 0 and below 1; for all neighbours search exactly",
             |v| *v > 0.0 && *v < 1.0,
@@ -88,14 +89,14 @@ parameters! {
 }
 
 parameters! {
-    /// All parameters of building an index, in groups.
+    /// All parameters of a build, in groups.
     ///
-    /// [`Configuration`] has what changes them by name and checks them. Parameters may be added: make one with
+    /// The trait [`Configuration`] sets parameters by name and checks them. Later versions may add parameters, so use
     /// `..Config::default()`.
     pub struct Config in "general" {
-        /// Seed of every random choice. The same data, parameters and seed give the same index.
+        /// Seed of all random choices. The same data, parameters and seed give the same index.
         seed: u64 = 0, Rule::any();
-        /// What "near" means: euclidean, cosine or inner_product.
+        /// The metric: euclidean, cosine or inner_product.
         metric: Metric = Metric::Euclidean, Rule::any();
     }
     groups {

@@ -1,7 +1,7 @@
 //! Nearest-neighbour search over encoded anisotropic cells.
 //!
-//! The data are covered by cells whose shapes follow the local geometry. A query visits the few cells it
-//! is closest to, uses each cell's own low-dimensional frame to skip most of its points, and computes exact
+//! An index partitions the data into cells whose shapes follow the local geometry. A query visits the nearest cells,
+//! skips most of their points by quantized coordinates in the low-dimensional frame of each cell, and computes exact
 //! distances for the rest.
 //!
 //! ```
@@ -25,9 +25,9 @@
 //! TOML text.
 //!
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
-//! The same data, options and seed give the same index, whatever the number of threads.
+//! The same data, options and seed give the same index for any number of threads.
 
-// A pipeline: each folder uses only those above it. `tests/layers.rs` checks it.
+// Each folder uses only those above it. `tests/layers.rs` checks this.
 mod config;
 mod streams;
 
@@ -59,7 +59,7 @@ pub mod live;
 #[cfg(test)]
 mod testdata;
 
-/// The examples of the README of this crate run as tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
@@ -69,12 +69,12 @@ pub use config::{
     BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,
 };
 pub use garlic_core::config::Configuration;
-// What the crates that measure and describe indexes of either kind see; not meant for others.
 pub use garlic_core::{
     Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric, Progress,
     RangeSearch, Result, RoaringTreemap, Rows, Search, SearchStats, Seconds, ShapeError, Stage,
     Transform,
 };
+// For the crates that measure and describe all kinds of index. Not for others.
 #[doc(hidden)]
 pub use garlic_core::{NeighborIndex, NeighborSearcher};
 #[cfg(feature = "live")]

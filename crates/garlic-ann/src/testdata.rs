@@ -1,4 +1,4 @@
-//! Data and configurations of the tests inside the library; `tests/testdata` is for the others.
+//! Data and configurations for unit tests. Integration tests use `tests/testdata`.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use garlic_linalg::{Rows, random_stream, uniform_unit};
 
 use crate::{Config, Configuration as _};
 
-/// Stream of the random numbers here; no code of the library uses it.
+/// Random stream of this module.
 const STREAM: u64 = 41;
 
 /// Values from -0.5 to 0.5, evenly distributed.
@@ -16,14 +16,14 @@ pub(crate) fn uniform(rows: usize, dim: usize, seed: u64) -> Vec<f32> {
     values.collect()
 }
 
-/// Values with a normal distribution of variance 1, by the sum of twelve uniform ones.
+/// Normally distributed values of variance 1, each the sum of twelve uniform ones.
 pub(crate) fn gaussian(rows: usize, dim: usize, seed: u64) -> Vec<f32> {
     let mut random = random_stream(seed, STREAM);
     let mut value = || (0..12).map(|_| uniform_unit(&mut random)).sum::<f64>() - 6.0;
     (0..rows * dim).map(|_| value() as f32).collect()
 }
 
-/// Boxes of half width `spread` about twelve centres that are at most `reach` away along every axis.
+/// Boxes of half width `spread` around twelve centres that are at most `reach` away along every axis.
 pub(crate) fn clustered(rows: usize, dim: usize, reach: f32, spread: f32, seed: u64) -> Vec<f32> {
     let centres = uniform(12, dim, seed);
     let mut values = uniform(rows, dim, seed + 1000);
@@ -38,12 +38,12 @@ pub(crate) fn rows(values: &[f32], dim: usize) -> Rows<'_> {
     Rows::new(values, dim).unwrap()
 }
 
-/// Identifiers that follow each other.
+/// Consecutive identifiers.
 pub(crate) fn ids(range: Range<u64>) -> Vec<u64> {
     range.collect()
 }
 
-/// The default parameters, except for these.
+/// The default parameters with these changes.
 pub(crate) fn config(settings: &[(&str, usize)]) -> Config {
     let mut config = Config::default();
     for (key, value) in settings {
@@ -52,8 +52,7 @@ pub(crate) fn config(settings: &[(&str, usize)]) -> Config {
     config
 }
 
-/// Fails unless the mean of the shares that queries found is the target or more, as far as so many queries can tell: 2.5
-/// times its standard error.
+/// Fails unless the mean recall of the queries reaches the target within 2.5 standard errors.
 #[track_caller]
 pub(crate) fn assert_meets(shares: &[f64], target: f64, what: &str) {
     let count = shares.len() as f64;

@@ -1,13 +1,11 @@
-//! Reading cells and bins so that no content of the arrays can do harm.
+//! Safe access to cells and bins.
 //!
-//! The arrays may be those of a mapped file that nobody has checked. Every function here gives an answer for every
-//! argument and every content. Whether cells and bins follow each other in order is found out once, at the first
-//! use: if they do not, every cell is empty, because parts that overlap could make a small file ask for any amount
-//! of work and memory.
+//! The arrays may belong to a mapped file that was not verified. Every function here returns a result for every
+//! argument and every content. The order of cells and bins is checked once, on first use. If the check fails, every
+//! cell is empty, because overlapping ranges could make a small file demand any amount of work and memory.
 //!
-//! Somebody may also overwrite a mapped file in place. The tables that say where bins and points lie are therefore
-//! copied before they are checked, and only the copies are used: what was in order stays so. The copies take 8 bytes a
-//! bin. All else that is read from the file is numbers, any of which will do.
+//! A mapped file may also be overwritten in place. The tables with the ranges of bins and points are therefore copied
+//! before the check, and only the copies are used. All other content is numbers, and any number is safe.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -19,24 +17,24 @@ use super::arrays::{Bin, Bounds, EncodedBins};
 use crate::quantize::{BIN_BITS, decode_centres};
 use garlic_core::buffer::Buffer;
 
-// SAFETY: two numbers without padding between them; zero is a value of both.
+// SAFETY: two `u32` without padding. All zero bits are valid.
 #[allow(unsafe_code)]
 unsafe impl Zeroable for Bin {}
-// SAFETY: `repr(C)`, `Copy`, made of two `u32` and so without padding; any bits are two numbers.
+// SAFETY: `repr(C)`, `Copy`, two `u32` and so without padding. All bit patterns are valid.
 #[allow(unsafe_code)]
 unsafe impl Pod for Bin {}
-// SAFETY: five numbers without padding between them; zero is a value of all.
+// SAFETY: five `f32` without padding. All zero bits are valid.
 #[allow(unsafe_code)]
 unsafe impl Zeroable for Bounds {}
-// SAFETY: `repr(C)`, `Copy`, made of five `f32` and so without padding; any bits are five numbers.
+// SAFETY: `repr(C)`, `Copy`, five `f32` and so without padding. All bit patterns are valid.
 #[allow(unsafe_code)]
 unsafe impl Pod for Bounds {}
 
-/// Where bins and points lie, if they are in order, once that is known; no part of what they are.
+/// The checked tables, or `None` if the check failed. Equality ignores them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayoutCheck(OnceLock<Option<Tables>>);
 
-/// Tables in memory that have been checked; [`EncodedBins`] says what they mean.
+/// Checked tables in memory. See [`EncodedBins`] for their meaning.
 #[derive(Clone, Debug)]
 struct Tables {
     cell_bins: Buffer<u32>,
@@ -51,12 +49,12 @@ impl PartialEq for LayoutCheck {
 }
 
 impl EncodedBins {
-    /// Bytes of a block of points.
+    /// Bytes of a block of point codes.
     pub(crate) fn block_bytes(&self) -> usize {
         code_block_bytes(self.bits, self.width)
     }
 
-    /// Bytes of a block of bins.
+    /// Bytes of a block of bin codes.
     pub(crate) fn bin_block_bytes(&self) -> usize {
         code_block_bytes(BIN_BITS, self.width)
     }
@@ -66,26 +64,26 @@ impl EncodedBins {
         self.cell_bins.len().saturating_sub(1)
     }
 
-    /// Number of points that the bins share out.
+    /// Number of points in all bins.
     pub(crate) fn points(&self) -> usize {
         self.bins.last().map_or(0, |bin| bin.first as usize)
     }
 
-    /// Where bins and points lie; none when cells do not share out all bins and bins all points, in order, each in the
-    /// blocks it needs.
+    /// The checked tables, or `None` unless cells cover all bins and bins all points, in order, each with the blocks
+    /// it needs.
     #[inline]
     fn tables(&self) -> Option<&Tables> {
         let checked = self.order.0.get_or_init(|| self.checked_tables());
         checked.as_ref()
     }
 
-    /// Whether there are such tables.
+    /// Whether the check succeeds.
     #[cfg(test)]
     pub(crate) fn in_order(&self) -> bool {
         self.tables().is_some()
     }
 
-    /// Where every bin begins, and where the last one ends; nothing when they are not in order.
+    /// Start of every bin, followed by the end of the last. Empty if the check failed.
     #[inline]
     pub(crate) fn starts(&self) -> &[Bin] {
         self.tables().map_or(&[], |tables| &tables.bins)
@@ -103,8 +101,8 @@ impl EncodedBins {
         }
     }
 
-    /// Says what is wrong with the order of cells, bins and `points` points, codes aside.
-    pub(crate) fn check_groups(&self, points: usize) -> Result<(), String> {
+    /// Checks the order of cells, bins and `points` points. The error describes the fault.
+    pub(crate) fn check_layout(&self, points: usize) -> Result<(), String> {
         let cells = (&*self.cell_bins, &*self.bin_block_of);
         check_cells_and_bins(cells, &self.bins, self.bounds.len(), points)
     }
@@ -128,7 +126,7 @@ impl EncodedBins {
         (fits && checked.is_ok()).then_some(tables)
     }
 
-    /// Bins of a cell; none for a cell that is not there.
+    /// Bins of a cell. Empty if there is no such cell.
     #[inline]
     pub(crate) fn bins_of(&self, cell: usize) -> Range<usize> {
         match self
@@ -140,7 +138,7 @@ impl EncodedBins {
         }
     }
 
-    /// Centres of a cell's bins as their codes have them, `rank` values each, appended to `out`.
+    /// Appends the quantized centres of a cell's bins to `out`, `rank` values each.
     pub(crate) fn decode_centres(&self, cell: usize, rank: usize, out: &mut Vec<f32>) {
         let steps = self.bin_steps.get(cell.saturating_mul(self.width)..);
         let steps = steps.and_then(|s| s.get(..rank)).unwrap_or_default();
@@ -148,7 +146,7 @@ impl EncodedBins {
         decode_centres(self.bin_codes(cell), steps, self.width, count, out);
     }
 
-    /// Codes of a cell's bins, in whole blocks; none for a cell that is not there.
+    /// Codes of a cell's bins, in whole blocks. Empty if there is no such cell.
     #[inline]
     pub(crate) fn bin_codes(&self, cell: usize) -> &[u8] {
         let tables = self.tables();
@@ -158,7 +156,7 @@ impl EncodedBins {
         }
     }
 
-    /// A bin and the one after it, which ends it; `None` for a bin that is not there.
+    /// A bin and the next one, or `None` if there is no such bin.
     #[inline]
     fn bin(&self, bin: usize) -> Option<[Bin; 2]> {
         match self.starts().get(bin..) {
@@ -167,13 +165,14 @@ impl EncodedBins {
         }
     }
 
-    /// Positions of a bin's points, no more than its blocks hold; none for a bin that is not there.
+    /// Positions of a bin's points, limited by its blocks. Empty if there is no such bin.
     #[inline]
     pub(crate) fn positions(&self, bin: usize) -> Range<usize> {
-        self.bin(bin).map_or(0..0, |[bin, next]| held(bin, next))
+        self.bin(bin)
+            .map_or(0..0, |[bin, next]| position_range(bin, next))
     }
 
-    /// Codes of a bin's points, in whole blocks; none for a bin that is not there.
+    /// Codes of a bin's points, in whole blocks. Empty if there is no such bin.
     #[inline]
     pub(crate) fn codes(&self, bin: usize) -> &[u8] {
         match self.bin(bin) {
@@ -182,7 +181,7 @@ impl EncodedBins {
         }
     }
 
-    /// Appends the bins of a cell that are estimated below `limit`, by their numbers.
+    /// Appends the bins of a cell whose estimate is below `limit`.
     #[inline]
     pub(crate) fn scan_bins(
         &self,
@@ -198,29 +197,29 @@ impl EncodedBins {
         drop_padding(out, before, bins.end);
     }
 
-    /// Positions and codes of a bin's points; none for a bin that is not there.
+    /// Positions and codes of a bin's points. Empty if there is no such bin.
     #[inline]
     pub(crate) fn points_of(&self, bin: usize) -> (Range<usize>, &[u8]) {
         match self.bin(bin) {
             Some([bin, next]) => {
                 let codes = blocks(&self.blocks, bin.block, next.block, self.block_bytes());
-                (held(bin, next), codes)
+                (position_range(bin, next), codes)
             }
             None => (0..0, &[]),
         }
     }
 }
 
-/// Positions of the points of `bin`, no more than its blocks hold.
+/// Positions of the points of `bin`, limited by its blocks.
 #[inline]
-fn held(bin: Bin, next: Bin) -> Range<usize> {
+fn position_range(bin: Bin, next: Bin) -> Range<usize> {
     let lanes = next.block.saturating_sub(bin.block) as usize * CODE_LANES;
     let count = next.first.saturating_sub(bin.first) as usize;
     let first = bin.first as usize;
     first..first + count.min(lanes)
 }
 
-/// Takes back lanes from `end` on: padding whose norm is not infinite, as it should be. They come last.
+/// Drops entries from `end` on. They come last and are padding whose norm is, against the rule, not infinite.
 #[inline]
 fn drop_padding(found: &mut Vec<Estimate>, before: usize, end: usize) {
     while found.len() > before && found.last().is_some_and(|last| last.at as usize >= end) {
@@ -228,7 +227,7 @@ fn drop_padding(found: &mut Vec<Estimate>, before: usize, end: usize) {
     }
 }
 
-/// The blocks from `from` to `to`, none where they are out of order or out of range.
+/// The blocks from `from` to `to`. Empty if they are out of order or out of range.
 #[inline]
 fn blocks(all: &[u8], from: u32, to: u32, bytes: usize) -> &[u8] {
     let at = |block: u32| (block as usize).checked_mul(bytes);
@@ -238,8 +237,7 @@ fn blocks(all: &[u8], from: u32, to: u32, bytes: usize) -> &[u8] {
     }
 }
 
-/// Says what is wrong with the order of cells, given by their first bins and blocks, of `count` bins and of `points`
-/// points.
+/// Checks the order of cells, given their first bins and blocks, of `count` bins and of `points` points.
 fn check_cells_and_bins(
     (cell_bins, bin_block_of): (&[u32], &[u32]),
     bins: &[Bin],
@@ -248,23 +246,23 @@ fn check_cells_and_bins(
 ) -> Result<(), String> {
     let cells = cell_bins.iter().zip(bin_block_of);
     let cells = cells.map(|(bin, block)| [*bin, *block]);
-    // A cell may wait for points that are like those it was trained on; a bin is made of its points.
-    check_groups(cells, count, "bins", "cell", true)?;
+    // A trained cell may have no points. A bin may not.
+    check_ranges(cells, count, "bins", "cell", true)?;
     let bins = bins.iter().map(|bin| [bin.first, bin.block]);
-    check_groups(bins, points, "points", "bin", false)
+    check_ranges(bins, points, "points", "bin", false)
 }
 
-/// Fails unless groups that begin at [number, block], the last of them the end, share out all of `total` in order,
-/// each in as many whole blocks as it needs, and none empty unless they may be.
-fn check_groups(
-    groups: impl Iterator<Item = [u32; 2]>,
+/// Checks that consecutive ranges, given as [number, block] with the end as the last entry, cover all of `total`,
+/// each with as many whole blocks as it needs.
+fn check_ranges(
+    ranges: impl Iterator<Item = [u32; 2]>,
     total: usize,
     what: &str,
-    group: &str,
+    owner: &str,
     may_be_empty: bool,
 ) -> Result<(), String> {
     let mut last: Option<[u32; 2]> = None;
-    for (number, [next, next_block]) in (0..).zip(groups) {
+    for (number, [next, next_block]) in (0..).zip(ranges) {
         let Some([first, block]) = last.replace([next, next_block]) else {
             if [next, next_block] != [0, 0] {
                 return Err(format!("the {what} do not begin with the first"));
@@ -273,18 +271,18 @@ fn check_groups(
         };
         let number: usize = number - 1;
         if next < first || next == first && !may_be_empty {
-            return Err(format!("{group} {number} has no {what}"));
+            return Err(format!("{owner} {number} has no {what}"));
         }
         let blocks = (next - first).div_ceil(CODE_LANES as u32);
         if block.checked_add(blocks) != Some(next_block) {
             return Err(format!(
-                "{group} {number} has {} {what} but not {blocks} blocks",
+                "{owner} {number} has {} {what} but not {blocks} blocks",
                 next - first
             ));
         }
         // A scan numbers the lanes of whole blocks.
         if u64::from(first) + u64::from(blocks) * CODE_LANES as u64 > u64::from(u32::MAX) {
-            return Err(format!("the blocks of {group} {number} cannot be numbered"));
+            return Err(format!("the blocks of {owner} {number} cannot be numbered"));
         }
     }
     match last {

@@ -1,10 +1,10 @@
-//! EncodedBins bins and local codes: what the default preset keeps of every cell.
+//! Bins and codes of all cells.
 //!
-//! A cell's points are projected on its axes and cut into small bins by k-means. Bin centres and points are
-//! kept as codes: their coordinates in whole steps of the cell's own scale, eight to a block, each with the
-//! norm term that turns an inner product of codes into an estimate of a squared distance.
+//! The points of a cell are projected onto its axes and clustered into small bins by k-means. Bin centres and points
+//! are stored as codes: their coordinates quantized with the steps of the cell, eight points per block. Each code has
+//! a norm term that turns an inner product of codes into an estimate of a squared distance.
 //!
-//! Bins, codes, vectors and identifiers of a cell lie in one order: cell, bin, row.
+//! Bins, codes, vectors and identifiers have the same order: by cell, then by bin, then by row.
 
 use super::access::LayoutCheck;
 use crate::quantize::{BIN_BITS, norms};
@@ -20,7 +20,7 @@ use garlic_core::Result;
 use garlic_core::buffer::Buffer;
 use garlic_core::{Lists, by_label};
 
-/// Where a bin's points lie; as a file keeps it.
+/// Start of a bin, as stored in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Bin {
@@ -34,69 +34,69 @@ pub(crate) struct Bin {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EncodedBins {
     pub(crate) bits: CodeBits,
-    /// Coordinates of a code: the rank of the model, filled up to whole groups.
+    /// Number of coordinates per code: the rank of the cells, padded to whole groups.
     pub(crate) width: usize,
-    /// Of every cell, the inner products of its axes with its mean; `rank` values.
+    /// Inner products of the axes with the mean, `rank` values per cell.
     pub(crate) origins: Buffer<f32>,
-    /// Of every cell, the steps of bin codes and of point codes; `width` values each.
+    /// Steps of bin codes and of point codes, `width` values per cell each.
     pub(crate) bin_steps: Buffer<f32>,
     pub(crate) steps: Buffer<f32>,
-    /// First bin of each cell, and the number of bins.
+    /// First bin of each cell, followed by the number of bins.
     pub(crate) cell_bins: Buffer<u32>,
-    /// Codes of the bin centres; every cell begins with a new block.
+    /// Codes of the bin centres. Every cell begins with a new block.
     pub(crate) bin_blocks: Buffer<u8>,
-    /// First block of bin codes of each cell, and the number of blocks.
+    /// First block of bin codes of each cell, followed by the number of blocks.
     pub(crate) bin_block_of: Buffer<u32>,
-    /// Where the bins' points lie; one more than there are bins.
+    /// Start of every bin, followed by the end of the last.
     pub(crate) bins: Buffer<Bin>,
-    /// Codes of the points; every bin begins with a new block.
+    /// Codes of the points. Every bin begins with a new block.
     pub(crate) blocks: Buffer<u8>,
-    /// What bins can be skipped by.
+    /// Bounds of every bin.
     pub(crate) bounds: Buffer<Bounds>,
-    /// Whether cells and bins are in order, once that is known.
+    /// The result of checking the layout, computed on first use.
     pub(crate) order: LayoutCheck,
 }
 
-/// What a bin and its points can be skipped by without losing a neighbour; rounding is allowed for.
+/// Bounds that allow a search to skip a bin or its points without losing a neighbour. They include rounding errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub(crate) struct Bounds {
-    /// Largest distance of a point from the bin's coded centre, within the frame.
+    /// Largest distance of a point from the quantized centre of the bin, within the frame.
     pub(crate) radius: f32,
-    /// Least and largest distance of a point from the frame.
+    /// Smallest and largest distance of a point from the frame.
     pub(crate) low: f32,
     pub(crate) high: f32,
-    /// Largest distance between a point and its code, within the frame.
+    /// Largest quantization error of a point, within the frame.
     pub(crate) error: f32,
-    /// Largest sum over a point's codes of their distances from the code of zero.
-    pub(crate) mass: f32,
+    /// Largest sum of the magnitudes of a point's codes, counted from the code of zero.
+    pub(crate) code_sum: f32,
 }
 
 impl Bounds {
-    /// Bounds of the points of both.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    /// Bounds that hold for the points of both.
+    pub(crate) fn union(&self, other: &Self) -> Self {
         Self {
             radius: self.radius.max(other.radius),
             low: self.low.min(other.low),
             high: self.high.max(other.high),
             error: self.error.max(other.error),
-            mass: self.mass.max(other.mass),
+            code_sum: self.code_sum.max(other.code_sum),
         }
     }
 }
 
-/// What bins and codes are made of.
+/// Input of the encoding.
 pub(crate) struct Encoding<'a> {
-    /// The points in the space that cells live in.
+    /// The transformed points.
     pub(crate) points: Rows<'a>,
-    /// Squared distance of each point from that space.
-    pub(crate) residual: &'a [f32],
-    pub(crate) model: &'a AnisotropicCells,
+    /// Squared distance of each point from the truncated space.
+    pub(crate) residual_squared: &'a [f32],
+    pub(crate) cells: &'a AnisotropicCells,
     /// The cell of each point.
     pub(crate) labels: &'a [u32],
-    /// A second cell of each point, or [`NONE`]; empty where points lie in one cell.
-    pub(crate) seconds: &'a [u32],
-    /// Points that bins are not fitted to, in order.
+    /// A second cell of each point or [`NONE`]. Empty if every point is stored in one cell.
+    pub(crate) second_cells: &'a [u32],
+    /// Held-out points, in order. Bins are not fitted to them.
     pub(crate) held: &'a [u32],
     pub(crate) bin_size: usize,
     pub(crate) bits: CodeBits,
@@ -104,7 +104,7 @@ pub(crate) struct Encoding<'a> {
 }
 
 impl EncodedBins {
-    /// Cuts every cell into bins and encodes their points; also returns the stored order of the rows.
+    /// Clusters every cell into bins and encodes the points. Also returns the stored order of the rows.
     pub(crate) fn build(
         encoding: &Encoding<'_>,
         cancel: &Cancel,
@@ -112,37 +112,41 @@ impl EncodedBins {
     ) -> Result<(Self, Vec<u32>)> {
         let Encoding {
             points,
-            residual,
-            model,
+            residual_squared,
+            cells,
             labels,
-            seconds,
+            second_cells,
             held,
             bin_size,
             bits,
             seed,
         } = *encoding;
-        let spilled = by_label(seconds).filter(|(cell, _)| *cell != NONE);
-        let members = Lists::group(model.len(), by_label(labels).chain(spilled));
-        let width = code_width(model.rank());
+        let spilled = by_label(second_cells).filter(|(cell, _)| *cell != NONE);
+        let members = Lists::group(cells.len(), by_label(labels).chain(spilled));
+        let width = code_width(cells.rank());
         let finished = std::sync::atomic::AtomicUsize::new(0);
-        let parts: Vec<(Scales, EncodedCell, Vec<u32>)> = (0..model.len())
+        let parts: Vec<(Scales, EncodedCell, Vec<u32>)> = (0..cells.len())
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
                 let members = members.get(cell);
                 let inside = Matrix::gather(points, members);
-                let outside = members.iter().map(|p| residual[*p as usize]).collect();
-                let projected = Projected::new(inside, outside, model.mean(cell), model.axes(cell));
+                let residual_squared = members
+                    .iter()
+                    .map(|p| residual_squared[*p as usize])
+                    .collect();
+                let projected =
+                    Projected::new(inside, residual_squared, cells.mean(cell), cells.axes(cell));
                 let is_held = |i: u32| held.binary_search(&members[i as usize]).is_ok();
-                let cut = projected.cut(bin_size, seed ^ cell as u64, is_held);
-                let scales = projected.scales(model.mean(cell), model.axes(cell), width, bits);
-                let part = projected.encode(&cut, scales.steps(), width, bits);
+                let assignment = projected.assign_bins(bin_size, seed ^ cell as u64, is_held);
+                let scales = projected.scales(cells.mean(cell), cells.axes(cell), width, bits);
+                let part = projected.encode(&assignment, scales.steps(), width, bits);
                 let order = part.order.iter().map(|i| members[*i as usize]).collect();
                 done(finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
                 Ok((scales, part, order))
             })
             .collect::<Result<_>>()?;
-        let mut all = Assembly::new(bits, width);
+        let mut all = EncodedBinsBuilder::new(bits, width);
         let mut order = Vec::with_capacity(points.len());
         for (scales, part, rows) in parts {
             order.extend(rows);
@@ -162,8 +166,8 @@ impl EncodedBins {
     }
 }
 
-/// Cells that are being put together, one after the other.
-pub(crate) struct Assembly {
+/// Builds [`EncodedBins`] cell by cell.
+pub(crate) struct EncodedBinsBuilder {
     bits: CodeBits,
     width: usize,
     origins: Vec<f32>,
@@ -177,8 +181,8 @@ pub(crate) struct Assembly {
     bounds: Vec<Bounds>,
 }
 
-impl Assembly {
-    /// No cell yet.
+impl EncodedBinsBuilder {
+    /// Creates a builder without cells.
     pub(crate) fn new(bits: CodeBits, width: usize) -> Self {
         Self {
             bits,
@@ -209,7 +213,7 @@ impl Assembly {
         self.bin_block_of.push(blocks as u32);
     }
 
-    /// All of them.
+    /// Returns the finished arrays.
     pub(crate) fn finish(self) -> EncodedBins {
         EncodedBins {
             bits: self.bits,
@@ -228,7 +232,7 @@ impl Assembly {
     }
 }
 
-/// Appends the ends of bins of these sizes to `bins`, whose last is where they begin.
+/// Appends the ends of bins of these sizes to `bins`. Its last entry is where they begin.
 pub(crate) fn append_bins(sizes: &[u32], bins: &mut Vec<Bin>) {
     let mut last = bins.last().copied().unwrap_or_default();
     for size in sizes {

@@ -1,14 +1,17 @@
-//! Building an index: a vector's way from data to cells.
+//! Builds an index.
+//!
+//! In: vectors and a [`Config`]. Out: an [`Index`]. The steps are: choose the stored type, fit the transform, train
+//! cells, encode bins, calibrate recall targets.
 
 use crate::bins::{EncodedBins, Encoding};
 use crate::config::Config;
 use crate::config::Store;
 use crate::partition::fit;
-use crate::partition::{AnisotropicCells, SHORTLIST, code_bits};
+use crate::partition::{AnisotropicCells, SCORED_CELLS, code_bits};
 use crate::plan::Calibration;
 use crate::segment::{BuildStats, Index, Segment};
 use crate::streams;
-use crate::transform::outside;
+use crate::transform::residuals_squared;
 use crate::tune::calibrate;
 use crate::{transform, tune};
 use storage::stored_type;
@@ -31,7 +34,7 @@ use garlic_core::{
 };
 use garlic_linalg::Rows;
 
-/// Told how far a build is.
+/// Receives the progress of a build.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
 
 /// Options of a build.
@@ -64,131 +67,131 @@ impl Index {
 }
 
 impl<'a> Builder<'a> {
-    /// Takes all parameters.
+    /// Sets all parameters.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets one parameter by name; see [`Config`] for the names.
+    /// Sets one parameter by name. See [`Config`] for the names.
     pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
         self.config.set(key, value)?;
         Ok(self)
     }
 
-    /// What "near" means; Euclidean unless set.
+    /// The metric. The default is Euclidean.
     #[must_use]
     pub fn metric(mut self, metric: Metric) -> Self {
         self.config.metric = metric;
         self
     }
 
-    /// Seed of every random choice.
+    /// The seed of all random choices.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.config.seed = seed;
         self
     }
 
-    /// Number of cells; chosen from the number of points unless set.
+    /// Number of cells. By default it is chosen from the number of points.
     #[must_use]
     pub fn cells(mut self, cells: usize) -> Self {
         self.config.partition.cells = cells;
         self
     }
 
-    /// Points of a bin on average.
+    /// Mean number of points per bin.
     #[must_use]
     pub fn bin_size(mut self, points: usize) -> Self {
         self.config.bins.bin_size = points;
         self
     }
 
-    /// Bits of a coordinate in a point's code, 8 or 4; chosen from the number of points unless set.
+    /// Bits per coordinate in a code, 8 or 4. By default they are chosen from the number of points.
     #[must_use]
     pub fn code_bits(mut self, bits: usize) -> Self {
         self.config.storage.code_bits = bits;
         self
     }
 
-    /// Type of the stored vectors; bytes where every value is one, else 32-bit floats, unless set.
+    /// Type of the stored vectors. The default is bytes if every value is one, otherwise 32-bit floats.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
         self.config.storage.store = store;
         self
     }
 
-    /// Recall that a search aims at unless it says otherwise.
+    /// Default recall target of searches.
     #[must_use]
     pub fn recall(mut self, target: f64) -> Self {
         self.config.tuning.recall = target;
         self
     }
 
-    /// Identifiers of the vectors, one for each row; row numbers unless set.
+    /// Identifiers of the vectors, one per row. The default is the row number.
     #[must_use]
     pub fn ids(mut self, ids: impl Into<Vec<u64>>) -> Self {
         self.ids = Some(ids.into());
         self
     }
 
-    /// Cells that were found elsewhere, a number for each row: points of the same number share a cell. Frames, bins and
-    /// codes are fitted to them, and nothing is encoded (`cells` and `rounds` are not used). Points that
-    /// are held out for the calibration join these cells as points do that are added later.
+    /// Cells that were found elsewhere, as one number per row. Points with the same number share a cell. Frames, bins
+    /// and codes are fitted to these cells, and `cells` and `rounds` are ignored. Points that are held out for
+    /// calibration are assigned like points that are added later.
     ///
-    /// When points are added later, a cell that has grown lets go of points that are nearer to others, and one of more
-    /// than 1.4 times the mean number of points is split: these cells are where an index starts, not a promise.
+    /// Later updates may change these cells: a cell that grows passes points on to nearer cells, and a cell that is
+    /// much larger than the others is split.
     #[must_use]
     pub fn partition(mut self, cells: impl Into<Vec<u32>>) -> Self {
         self.partition = Some(cells.into());
         self
     }
 
-    /// Worker threads; all cores unless set. The index does not depend on it.
+    /// Number of worker threads. The default is the number of cores. The index does not depend on it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Called from time to time, from any worker thread.
+    /// A callback for progress. Any worker thread may call it.
     #[must_use]
     pub fn progress(mut self, callback: impl Fn(&Progress<'_>) + Send + Sync + 'a) -> Self {
         self.progress = Some(Box::new(callback));
         self
     }
 
-    /// The build ends with [`Error::Cancelled`] soon after `cancel` is raised.
+    /// Lets `cancel` stop the build, which then fails with [`Error::Cancelled`].
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Trains cells, bins and what recall targets take on a sample, and returns an index without points. Points like those
-    /// of the sample can then be added in any order; the index trains itself anew when it has twice the points of the
+    /// Trains cells, bins and calibration on a sample and returns an index without points. Points like those of the
+    /// sample can then be added in any order. The index retrains itself when it has twice as many points as the
     /// sample.
     ///
     /// # Errors
-    /// Those of [`Builder::build`], and a configuration whose index does not change.
+    /// Fails as [`Builder::build`] does, and for a configuration whose index is read-only.
     pub fn train(&self, sample: Rows<'_>) -> Result<Index> {
         self.build(sample)?.without_points()
     }
 
-    /// Builds an index from vectors that are embedded already, in rayon's current pool.
+    /// Builds an index from embedded vectors in the current rayon pool.
     pub(super) fn build_embedded(&self, vectors: Rows<'_>, embedding: Embedding) -> Result<Index> {
         check_count(vectors)?;
         self.run_embedded(vectors, embedding)
             .map(|(index, _)| index)
     }
 
-    /// Builds the index. The vectors are copied into it.
+    /// Builds the index. It copies the vectors.
     pub fn build(&self, vectors: Rows<'_>) -> Result<Index> {
         self.build_reported(vectors).map(|(index, _)| index)
     }
 
-    /// Builds the index and tells where the time went.
+    /// Builds the index and reports the time of each stage.
     pub fn build_reported(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
         self.config.validate()?;
         check_count(vectors)?;
@@ -208,7 +211,7 @@ impl<'a> Builder<'a> {
         pool.install(|| self.run(vectors))
     }
 
-    /// Fails for cells that are not those of `points` points.
+    /// Fails unless the given cells belong to `points` points.
     fn check_partition(&self, points: usize) -> Result<()> {
         let message = match &self.partition {
             Some(cells) if cells.len() != points => format!(
@@ -230,7 +233,7 @@ impl<'a> Builder<'a> {
         self.run_embedded(embedded.rows(), embedding)
     }
 
-    /// The whole way of the vectors, on one page.
+    /// All stages of a build.
     fn run_embedded(
         &self,
         vectors: Rows<'_>,
@@ -240,7 +243,7 @@ impl<'a> Builder<'a> {
         let mut seconds = Seconds::default();
         let start = Instant::now();
         let element = stored_type(vectors, config.metric, config.storage.store)?;
-        // Distances are taken from what is stored, and so is everything that is proved about them.
+        // Distances and bounds refer to the stored values, so everything is fitted to these.
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
         let transform = transform::fit(vectors, &config.transform, config.seed, cancel)?;
@@ -277,7 +280,7 @@ impl<'a> Builder<'a> {
         let segment = Segment::new(&transform, model, encoded, stored, self.ids_of(order));
         let mut kept = config.clone();
         if self.partition.is_some() {
-            // As many as somebody wanted: what splits and drift compare with.
+            // Splits and drift compare with the number of cells that the caller chose.
             kept.partition.cells = cells;
         }
         let table = Calibration::default();
@@ -293,8 +296,8 @@ impl<'a> Builder<'a> {
         Ok((index, seconds.into()))
     }
 
-    /// Cuts the cells into bins and encodes their points; also returns the stored order of the rows, in which those that
-    /// lie in two cells come twice.
+    /// Encodes bins and points. Also returns the stored order of the rows. Rows that are stored in two cells occur
+    /// twice.
     fn encode(
         &self,
         vectors: Rows<'_>,
@@ -305,16 +308,16 @@ impl<'a> Builder<'a> {
         held: &[u32],
     ) -> Result<(EncodedBins, Vec<u32>)> {
         let (config, cancel) = (&self.config, &self.cancel);
-        let seconds = match config.partition.spill {
+        let second_cells = match config.partition.spill {
             0.0 => Vec::new(),
-            times => model.seconds(points, labels, times, SHORTLIST, cancel)?,
+            times => model.second_cells(points, labels, times, SCORED_CELLS, cancel)?,
         };
         let encoding = Encoding {
             points,
-            residual: &outside(vectors, transform, points),
-            model,
+            residual_squared: &residuals_squared(vectors, transform, points),
+            cells: model,
             labels,
-            seconds: &seconds,
+            second_cells: &second_cells,
             held,
             bin_size: config.bins.bin_size,
             bits: code_bits(config, points.len()),
@@ -341,14 +344,14 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Positions of the rows `held` (in order) when rows are stored in the order `order`; each once.
+/// Positions of the rows `held`, which is sorted, if rows are stored in the order `order`. Each row occurs once.
 fn positions_of(held: &[u32], order: &[u32]) -> Vec<u32> {
     let mut asked = vec![false; held.len()];
     (0..)
         .zip(order)
         .filter_map(|(position, row)| {
             let number = held.binary_search(row).ok()?;
-            // Once, if it lies in two cells.
+            // A row that is stored in two cells has two positions. Take the first.
             (!std::mem::replace(&mut asked[number], true)).then_some(position)
         })
         .collect()

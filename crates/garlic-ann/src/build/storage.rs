@@ -1,4 +1,4 @@
-//! Which type the vectors are stored in.
+//! Chooses the element type of the stored vectors.
 
 use crate::config::Store;
 use garlic_core::vectors::{StoredType, is_byte};
@@ -6,13 +6,13 @@ use garlic_core::{Error, Metric, Result};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-/// Values from here on round to infinity in half precision.
+/// Values at or above this limit become infinite in half precision.
 const HALF_LIMIT: f32 = 65_520.0;
 
-/// The type that the vectors are stored in.
+/// The element type of the stored vectors.
 pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Result<StoredType> {
     let store = match (metric, store) {
-        // Whole numbers by chance: vectors that join later are none.
+        // The values may be whole numbers by chance. Embedded vectors that are added later are not.
         (Metric::Cosine | Metric::InnerProduct, Store::Auto) => Store::F32,
         (_, store) => store,
     };

@@ -1,8 +1,8 @@
-//! Cells with a mean, a few principal axes and one residual variance, scored with tempered anisotropy.
+//! Cells with a mean, a few principal axes and one residual variance, and their shrunk anisotropic score.
 //!
-//! The score of a point x in a cell with axes u_j, variances lambda_j along them and residual variance s2 is
-//! `|x - mean|^2 - a * sum_j (1 - s2 / lambda_j) y_j^2` with `y_j = u_j . (x - mean)`: at a = 0 the plain
-//! distance, at a = 1 as much as a Gaussian's own shape asks for.
+//! A cell has axes u_j, variances lambda_j along them and the residual variance s2. The score of a point x is `|x -
+//! mean|^2 - a * sum_j (1 - s2 / lambda_j) y_j^2` with `y_j = u_j . (x - mean)`. With a = 0 it is the squared
+//! distance, with a = 1 a Mahalanobis distance times s2.
 
 use garlic_linalg::{Matrix, Operand, Rows, gemm, top_components};
 use rayon::prelude::*;
@@ -12,60 +12,60 @@ use garlic_core::Lists;
 use garlic_core::Result;
 use garlic_core::buffer::Buffer;
 
-/// Points that one task assigns.
-const BLOCK: usize = 256;
+/// Number of points per task.
+const POINTS_PER_TASK: usize = 256;
 
-/// Points that cells must have on average for each axis that their score knows. With fewer, the variances along the axes
-/// are those of the few points that happened to be there, and queries are routed worse than without them: of 4 to 32 axes, 4
-/// to 8 were the best for 400 cells of 150 points on Fashion-MNIST, 16 on MNIST. All cells know as many, or those that know more would swallow the others.
+/// Number of points per cell and axis that the score needs. With fewer, the variances are those of a random sample,
+/// and they make routing worse. The number of points is averaged over cells, so that all cells score the same number
+/// of axes. Otherwise, cells with more axes would absorb the others.
 const POINTS_PER_AXIS: usize = 24;
 
-/// Axes of cells.
+/// Numbers of axes of a cell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Axes {
-    /// How many there are: codes are coordinates along all of them.
+pub(crate) struct AxisCounts {
+    /// Number of axes. Codes store the coordinates along all of them.
     pub(crate) rank: usize,
-    /// How many of them, the first ones, scores know.
-    pub(crate) known: usize,
+    /// Number of leading axes that the score uses.
+    pub(crate) scored_axes: usize,
 }
 
-impl Axes {
-    /// `rank` axes for each of so many cells of so many points.
+impl AxisCounts {
+    /// Counts for `cells` cells of `points` points with `rank` axes each.
     pub(crate) fn new(rank: usize, points: usize, cells: usize) -> Self {
-        let known = rank.min(points / (POINTS_PER_AXIS * cells.max(1)));
-        Self { rank, known }
+        let scored_axes = rank.min(points / (POINTS_PER_AXIS * cells.max(1)));
+        Self { rank, scored_axes }
     }
 }
 
-/// Coordinates of the mean of a cell that takes no point: farther than any point, and its square is finite.
+/// Coordinate of the mean of a pruned cell. It is farther than any point, but its square is finite.
 pub(crate) const FAR: f32 = 1e18;
 
-/// Stands for no cell.
+/// Marks the absence of a cell.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Low-rank plus isotropic cells: (rank + 2) values a dimension instead of a square matrix.
+/// Low-rank plus isotropic cells. They store rank + 2 values per dimension instead of a covariance matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AnisotropicCells {
-    /// Share of the anisotropy that the score uses.
+    /// Strength of the anisotropy in the score, from 0 to 1.
     pub(crate) anisotropy: f32,
     /// Dimension of the space.
     pub(crate) dim: usize,
-    /// Axes of a cell; cells whose points span less have zero rows at the end.
+    /// Number of axes per cell. Cells whose points span fewer dimensions end with zero axes.
     pub(crate) rank: usize,
-    /// One mean a row.
+    /// One mean per row.
     pub(crate) means: Buffer<f32>,
-    /// `rank` axes of every cell, one a row.
+    /// `rank` axes of every cell, one per row.
     pub(crate) axes: Buffer<f32>,
-    /// Variance along every axis; beyond those that scores know, that of any other direction.
+    /// Variance along every axis. For axes that the score does not use, it is the residual variance.
     pub(crate) variances: Buffer<f32>,
     /// Variance in a direction orthogonal to the axes, per cell.
-    pub(crate) residual: Buffer<f32>,
+    pub(crate) residual_variances: Buffer<f32>,
 }
 
 impl AnisotropicCells {
     /// Number of cells.
     pub(crate) fn len(&self) -> usize {
-        self.residual.len()
+        self.residual_variances.len()
     }
 
     /// Dimension of the space the cells live in.
@@ -78,15 +78,15 @@ impl AnisotropicCells {
         self.rank
     }
 
-    /// Axes of every cell.
-    pub(crate) fn form(&self) -> Axes {
-        let known = |cell| {
-            let above = |v: &&f32| **v > self.residual_of(cell);
+    /// Numbers of axes of every cell.
+    pub(crate) fn axis_counts(&self) -> AxisCounts {
+        let scored_axes = |cell| {
+            let above = |v: &&f32| **v > self.residual_variance(cell);
             self.variances(cell).iter().filter(above).count()
         };
-        Axes {
+        AxisCounts {
             rank: self.rank,
-            known: (0..self.len()).map(known).max().unwrap_or(0),
+            scored_axes: (0..self.len()).map(scored_axes).max().unwrap_or(0),
         }
     }
 
@@ -107,12 +107,12 @@ impl AnisotropicCells {
     }
 
     /// Variance of a cell in a direction orthogonal to its axes.
-    pub(crate) fn residual_of(&self, cell: usize) -> f32 {
-        self.residual[cell]
+    pub(crate) fn residual_variance(&self, cell: usize) -> f32 {
+        self.residual_variances[cell]
     }
 
-    /// Fits means and shapes to those of the points `ids` that `labels` gives each cell; cells without points
-    /// are dropped and the labels renumbered.
+    /// Fits means and shapes to the points `ids` with their `labels`. Cells without points are dropped and labels
+    /// renumbered.
     pub(crate) fn fit(
         points: Rows<'_>,
         ids: &[u32],
@@ -122,29 +122,29 @@ impl AnisotropicCells {
         cancel: &Cancel,
     ) -> Result<Self> {
         let FitOptions {
-            axes: form,
+            axes: axis_counts,
             anisotropy,
             seed,
         } = shape;
         let count = renumber(labels, count);
         let pairs = labels.iter().copied().zip(ids.iter().copied());
         let members = Lists::group(count, pairs);
-        let (dim, rank) = (points.dim(), form.rank);
+        let (dim, rank) = (points.dim(), axis_counts.rank);
         let fitted: Vec<_> = (0..count)
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
                 let rows = Matrix::gather(points, members.get(cell));
-                Ok(fit_cell(rows.as_rows(), form, seed ^ cell as u64))
+                Ok(fit_cell(rows.as_rows(), axis_counts, seed ^ cell as u64))
             })
             .collect::<Result<_>>()?;
-        let (mut means, mut residual) =
+        let (mut means, mut residual_variances) =
             (Vec::with_capacity(count * dim), Vec::with_capacity(count));
         let mut axes = vec![0.0; count * rank * dim];
         let mut variances = vec![0.0; count * rank];
         for (cell, shape) in fitted.into_iter().enumerate() {
             means.extend(shape.mean);
-            residual.push(shape.residual);
+            residual_variances.push(shape.residual_variance);
             let found = shape.variances.len();
             axes[cell * rank * dim..][..found * dim].copy_from_slice(shape.axes.as_slice());
             variances[cell * rank..][..found].copy_from_slice(&shape.variances);
@@ -156,11 +156,11 @@ impl AnisotropicCells {
             means: means.into(),
             axes: axes.into(),
             variances: variances.into(),
-            residual: residual.into(),
+            residual_variances: residual_variances.into(),
         })
     }
 
-    /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
+    /// Assigns every point to the cell with the smallest score among its `shortlist` nearest cells by plain distance.
     pub(crate) fn assign(
         &self,
         points: Rows<'_>,
@@ -170,9 +170,9 @@ impl AnisotropicCells {
         self.cells().assign(points, shortlist, cancel)
     }
 
-    /// The cell with the smallest score but that of `labels` of every point, where it is at most `times` as far;
-    /// [`NONE`] where it is farther. Scores are squared distances.
-    pub(crate) fn seconds(
+    /// The second-best cell of every point: the one with the smallest score except that of `labels`. It is [`NONE`]
+    /// if its distance exceeds that of the own cell by more than the factor `times`. Scores are squared distances.
+    pub(crate) fn second_cells(
         &self,
         points: Rows<'_>,
         labels: &[u32],
@@ -191,7 +191,7 @@ impl AnisotropicCells {
                 true => other,
                 false => best,
             });
-            // Its own cell is not among those looked at when somebody else has chosen it: any of them is nearer.
+            // The own cell is not on the shortlist if the caller chose it. All others are nearer then.
             let own = scores.iter().find(|(_, cell)| *cell == own);
             let length = garlic_simd::dot(points.row(point), points.row(point));
             let squared = |score: f32| f64::from(score + length);
@@ -204,33 +204,39 @@ impl AnisotropicCells {
             .decide(points, shortlist.max(2), cancel, decide)
     }
 
-    fn cells<'a>(&'a self) -> Cells<'a, impl Fn(usize) -> Outline<'a> + Sync> {
+    fn cells<'a>(&'a self) -> Cells<'a, impl Fn(usize) -> ShapeSlices<'a> + Sync> {
         Cells {
             anisotropy: self.anisotropy,
             rank: self.rank,
             means: &self.means,
-            shape: |cell: usize| (self.axes(cell), self.variances(cell), self.residual[cell]),
+            shape: |cell: usize| {
+                (
+                    self.axes(cell),
+                    self.variances(cell),
+                    self.residual_variances[cell],
+                )
+            },
         }
     }
 }
 
 /// Axes of a cell, variances along them, and residual variance.
-pub(crate) type Outline<'a> = (&'a [f32], &'a [f32], f32);
+pub(crate) type ShapeSlices<'a> = (&'a [f32], &'a [f32], f32);
 
-/// Cells that points can be assigned to; `shape` gives axes, variances along them and residual variance of one.
+/// Cells that points are assigned to. `shape` returns the axes, variances and residual variance of a cell.
 pub(crate) struct Cells<'a, F> {
     pub(crate) anisotropy: f32,
     pub(crate) rank: usize,
-    /// One mean a row; a cell at [`FAR`] takes no point.
+    /// One mean per row. A cell at [`FAR`] gets no point.
     pub(crate) means: &'a [f32],
     pub(crate) shape: F,
 }
 
 impl<'a, F> Cells<'a, F>
 where
-    F: Fn(usize) -> Outline<'a> + Sync,
+    F: Fn(usize) -> ShapeSlices<'a> + Sync,
 {
-    /// The cell with the smallest score of every point, among its `shortlist` nearest by plain distance.
+    /// Assigns every point to the cell with the smallest score among its `shortlist` nearest cells by plain distance.
     pub(crate) fn assign(
         &self,
         points: Rows<'_>,
@@ -248,7 +254,7 @@ where
                     best = *score;
                 }
             }
-            // Scores that are no numbers, of a damaged file, win against nothing.
+            // All scores are NaN, as in a damaged file.
             match best.1 {
                 NONE => scores.first().map_or(0, |first| first.1),
                 cell => cell,
@@ -256,8 +262,8 @@ where
         })
     }
 
-    /// What `decide` makes of each point, by its number, and the scores of the `shortlist` cells that are nearest to it by
-    /// plain distance, in no order and less the point's own squared length.
+    /// Calls `decide` for each point number with the scores of its `shortlist` nearest cells by plain distance. The
+    /// scores are unordered and exclude the squared length of the point.
     fn decide(
         &self,
         points: Rows<'_>,
@@ -272,21 +278,22 @@ where
             .map(|m| garlic_simd::dot(m, m))
             .collect();
         let shortlist = shortlist.clamp(1, norms.len().max(1));
-        decided.par_chunks_mut(BLOCK).enumerate().try_for_each(
-            |(block, decided)| -> Result<()> {
+        decided
+            .par_chunks_mut(POINTS_PER_TASK)
+            .enumerate()
+            .try_for_each(|(block, decided)| -> Result<()> {
                 cancel.check()?;
-                let first = block * BLOCK;
+                let first = block * POINTS_PER_TASK;
                 let rows = points.slice(first..first + decided.len());
                 self.score_block(rows, &norms, shortlist, |row, scores| {
                     decided[row] = decide(first + row, scores);
                 });
                 Ok(())
-            },
-        )?;
+            })?;
         Ok(decided)
     }
 
-    /// Tells `each` row of a block its scores.
+    /// Calls `each` with every row of a block and its scores.
     fn score_block(
         &self,
         rows: Rows<'_>,
@@ -323,25 +330,30 @@ where
                 for ((c, x), m) in centred.iter_mut().zip(row).zip(mean) {
                     *c = x - m;
                 }
-                let (axes, variances, residual) = (self.shape)(cell);
+                let (axes, variances, residual_variance) = (self.shape)(cell);
                 garlic_simd::dots(axes, &centred, &mut y);
-                *score -= relief(self.anisotropy, variances, residual, &y);
+                *score -= anisotropic_discount(self.anisotropy, variances, residual_variance, &y);
             }
             each(number, &scores);
         }
     }
 }
 
-/// What is subtracted from the plain squared distance for a point with the coordinates `y` in a cell of this shape.
+/// The amount subtracted from the squared distance, for a point with the coordinates `y` in a cell of this shape.
 #[inline]
-pub(crate) fn relief(anisotropy: f32, variances: &[f32], residual: f32, y: &[f32]) -> f32 {
+pub(crate) fn anisotropic_discount(
+    anisotropy: f32,
+    variances: &[f32],
+    residual_variance: f32,
+    y: &[f32],
+) -> f32 {
     let sum: f32 = y
         .iter()
         .zip(variances)
         .map(|(y, v)| {
-            // An axis without variance holds no point off the mean: it tells nothing.
-            let weight = if *v > residual {
-                1.0 - residual / v
+            // The discount is zero for axes without excess variance.
+            let weight = if *v > residual_variance {
+                1.0 - residual_variance / v
             } else {
                 0.0
             };
@@ -355,7 +367,7 @@ fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
 }
 
-/// Numbers the cells that have points from 0 on, keeping their order; returns how many there are.
+/// Renumbers the cells that have points from 0 on in their order. Returns their number.
 fn renumber(labels: &mut [u32], count: usize) -> usize {
     let mut names = vec![u32::MAX; count];
     for label in labels.iter() {
@@ -372,48 +384,48 @@ fn renumber(labels: &mut [u32], count: usize) -> usize {
     next as usize
 }
 
-/// How cells are fitted to their points.
+/// Options of the fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitOptions {
-    pub(crate) axes: Axes,
-    /// Share of a cell's shape that its score uses.
+    pub(crate) axes: AxisCounts,
+    /// Strength of the anisotropy in the score, from 0 to 1.
     pub(crate) anisotropy: f32,
     pub(crate) seed: u64,
 }
 
-/// Mean, leading axes and what is left over of some points.
+/// Mean, leading axes and variances of some points.
 pub(crate) struct Fitted {
     pub(crate) mean: Vec<f32>,
-    /// As many axes as the points span, but at most the rank asked for.
+    /// As many axes as the points span, at most the requested rank.
     pub(crate) axes: Matrix,
     pub(crate) variances: Vec<f32>,
-    pub(crate) residual: f32,
+    pub(crate) residual_variance: f32,
 }
 
 /// Fits one cell to its points.
-pub(crate) fn fit_cell(rows: Rows<'_>, form: Axes, seed: u64) -> Fitted {
+pub(crate) fn fit_cell(rows: Rows<'_>, axis_counts: AxisCounts, seed: u64) -> Fitted {
     let dim = rows.dim();
-    let found = top_components(rows, form.rank.min(dim), seed);
+    let found = top_components(rows, axis_counts.rank.min(dim), seed);
     let total: f64 = rows
         .iter()
         .map(|r| f64::from(garlic_simd::l2_squared(r, &found.mean)))
         .sum::<f64>()
         / rows.len().max(1) as f64;
     let mut variances = found.values;
-    let known = form.known.min(variances.len());
-    let kept: f64 = variances[..known].iter().map(|v| f64::from(*v)).sum();
-    let residual = if known == dim {
-        // Full rank: the smallest variance stands for the rest.
+    let scored_axes = axis_counts.scored_axes.min(variances.len());
+    let kept: f64 = variances[..scored_axes].iter().map(|v| f64::from(*v)).sum();
+    let residual_variance = if scored_axes == dim {
+        // With full rank, the smallest variance serves as the residual variance.
         variances.last().copied().unwrap_or(0.0)
     } else {
-        ((total - kept).max(0.0) / (dim - known) as f64) as f32
+        ((total - kept).max(0.0) / (dim - scored_axes) as f64) as f32
     };
-    variances[known..].fill(residual);
+    variances[scored_axes..].fill(residual_variance);
     Fitted {
         mean: found.mean,
         axes: found.basis,
         variances,
-        residual,
+        residual_variance,
     }
 }
 
@@ -423,7 +435,7 @@ mod tests {
     use crate::testdata::{rows, uniform};
 
     /// Cells of random points, stretched by different amounts along every coordinate.
-    fn model(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, AnisotropicCells) {
+    fn random_cells(dim: usize, rank: usize, anisotropy: f32) -> (Vec<f32>, AnisotropicCells) {
         let mut data = uniform(400, dim, 1);
         for row in data.chunks_exact_mut(dim) {
             for (i, x) in row.iter_mut().enumerate() {
@@ -434,14 +446,17 @@ mod tests {
         let ids: Vec<u32> = (0..400).collect();
         let rows = rows(&data, dim);
         let cancel = Cancel::default();
-        let form = Axes { rank, known: rank };
+        let axis_counts = AxisCounts {
+            rank,
+            scored_axes: rank,
+        };
         let fitted = AnisotropicCells::fit(
             rows,
             &ids,
             &mut labels,
             5,
             FitOptions {
-                axes: form,
+                axes: axis_counts,
                 anisotropy,
                 seed: 3,
             },
@@ -452,23 +467,23 @@ mod tests {
     }
 
     /// The score by its definition.
-    fn score(model: &AnisotropicCells, cell: usize, x: &[f32]) -> f64 {
+    fn score(cells: &AnisotropicCells, cell: usize, x: &[f32]) -> f64 {
         let centred: Vec<f64> = x
             .iter()
-            .zip(model.mean(cell))
+            .zip(cells.mean(cell))
             .map(|(x, m)| f64::from(*x) - f64::from(*m))
             .collect();
         let mut score: f64 = centred.iter().map(|c| c * c).sum();
-        let residual = f64::from(model.residual_of(cell));
-        let axes = model.axes(cell).chunks_exact(model.dim());
-        for (axis, variance) in axes.zip(model.variances(cell)) {
+        let residual_variance = f64::from(cells.residual_variance(cell));
+        let axes = cells.axes(cell).chunks_exact(cells.dim());
+        for (axis, variance) in axes.zip(cells.variances(cell)) {
             let y: f64 = axis
                 .iter()
                 .zip(&centred)
                 .map(|(a, c)| f64::from(*a) * c)
                 .sum();
-            let weight = (1.0 - residual / f64::from(*variance)).max(0.0);
-            score -= f64::from(model.anisotropy) * weight * y * y;
+            let weight = (1.0 - residual_variance / f64::from(*variance)).max(0.0);
+            score -= f64::from(cells.anisotropy) * weight * y * y;
         }
         score
     }
@@ -476,15 +491,15 @@ mod tests {
     #[test]
     fn points_go_to_the_cell_with_the_smallest_score() {
         for (rank, anisotropy) in [(2, 0.0), (2, 0.5), (5, 1.0)] {
-            let (data, model) = model(7, rank, anisotropy);
+            let (data, cells) = random_cells(7, rank, anisotropy);
             let rows = rows(&data, 7);
-            let labels = model.assign(rows, 5, &Cancel::default()).unwrap();
+            let labels = cells.assign(rows, 5, &Cancel::default()).unwrap();
             let mut other = 0;
             for (row, label) in rows.iter().zip(&labels) {
-                let scores: Vec<f64> = (0..5).map(|cell| score(&model, cell, row)).collect();
+                let scores: Vec<f64> = (0..5).map(|cell| score(&cells, cell, row)).collect();
                 let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
                 assert!(scores[*label as usize] <= least + 1e-4, "{scores:?}");
-                let plain = |c: usize| garlic_simd::l2_squared(row, model.mean(c));
+                let plain = |c: usize| garlic_simd::l2_squared(row, cells.mean(c));
                 let nearest = (0..5).min_by(|a, b| plain(*a).total_cmp(&plain(*b)));
                 other += usize::from(nearest != Some(*label as usize));
             }
@@ -494,8 +509,8 @@ mod tests {
 
     #[test]
     fn a_cell_far_away_takes_no_point() {
-        let (data, model) = model(7, 2, 1.0);
-        let mut means = model.means.to_vec();
+        let (data, cells) = random_cells(7, 2, 1.0);
+        let mut means = cells.means.to_vec();
         means[7..14].fill(FAR);
         let cells = Cells {
             anisotropy: 1.0,
@@ -503,9 +518,9 @@ mod tests {
             means: &means,
             shape: |cell: usize| {
                 (
-                    model.axes(cell),
-                    model.variances(cell),
-                    model.residual[cell],
+                    cells.axes(cell),
+                    cells.variances(cell),
+                    cells.residual_variances[cell],
                 )
             },
         };
@@ -523,7 +538,14 @@ mod tests {
             let [a, b, c] = [row[0] * 12.0, row[1] * 6.0, row[2]];
             row.copy_from_slice(&[4.0 + a, b - 1.0, c, 2.0, -3.0]);
         }
-        let fitted = fit_cell(rows(&data, dim), Axes { rank: 2, known: 2 }, 1);
+        let fitted = fit_cell(
+            rows(&data, dim),
+            AxisCounts {
+                rank: 2,
+                scored_axes: 2,
+            },
+            1,
+        );
         for (found, expected) in fitted.mean.iter().zip([4.0, -1.0, 0.0, 2.0, -3.0]) {
             assert!((found - expected).abs() < 0.2, "{:?}", fitted.mean);
         }
@@ -533,9 +555,9 @@ mod tests {
         assert!(fitted.axes.row(0)[0].abs() > 0.99 && fitted.axes.row(1)[1].abs() > 0.99);
         let third: f32 = 1.0 / 12.0;
         assert!(
-            (fitted.residual - third / 3.0).abs() < 0.01,
+            (fitted.residual_variance - third / 3.0).abs() < 0.01,
             "{}",
-            fitted.residual
+            fitted.residual_variance
         );
     }
 
@@ -549,39 +571,55 @@ mod tests {
     #[test]
     fn axes_that_few_points_cannot_tell_look_like_any_direction() {
         let (dim, rank) = (7, 5);
-        let form = Axes::new(rank, 10 * 2 * POINTS_PER_AXIS, 10);
-        assert_eq!((form.rank, form.known), (rank, 2));
-        assert_eq!(Axes::new(rank, 1_000_000, 10).known, rank);
+        let axis_counts = AxisCounts::new(rank, 10 * 2 * POINTS_PER_AXIS, 10);
+        assert_eq!((axis_counts.rank, axis_counts.scored_axes), (rank, 2));
+        assert_eq!(AxisCounts::new(rank, 1_000_000, 10).scored_axes, rank);
         let data = uniform(2 * POINTS_PER_AXIS, dim, 5);
         let rows = rows(&data, dim);
-        let all = fit_cell(rows, Axes { rank, known: rank }, 1);
-        let some = fit_cell(rows, form, 1);
+        let all = fit_cell(
+            rows,
+            AxisCounts {
+                rank,
+                scored_axes: rank,
+            },
+            1,
+        );
+        let some = fit_cell(rows, axis_counts, 1);
         assert_eq!(some.axes, all.axes, "codes have them all");
         assert_eq!(some.variances[..2], all.variances[..2]);
-        assert!(all.variances[2..].iter().all(|v| *v > all.residual));
-        assert_eq!(some.variances[2..], [some.residual; 3]);
-        // The variance as a whole is the same.
-        let whole = |f: &Fitted| f.variances.iter().sum::<f32>() + f.residual * (dim - rank) as f32;
+        assert!(
+            all.variances[2..]
+                .iter()
+                .all(|v| *v > all.residual_variance)
+        );
+        assert_eq!(some.variances[2..], [some.residual_variance; 3]);
+        // The total variance does not change.
+        let whole = |f: &Fitted| {
+            f.variances.iter().sum::<f32>() + f.residual_variance * (dim - rank) as f32
+        };
         assert!((whole(&some) / whole(&all) - 1.0).abs() < 1e-5);
-        // Such an axis does not count, and a model knows how many do.
+        // Such an axis does not contribute to the score and is not counted.
         let y = [0.0, 0.0, 1.0, 1.0, 1.0];
-        assert_eq!(relief(0.5, &some.variances, some.residual, &y), 0.0);
+        assert_eq!(
+            anisotropic_discount(0.5, &some.variances, some.residual_variance, &y),
+            0.0
+        );
         let ids: Vec<u32> = (0..rows.len() as u32).collect();
         let mut labels = vec![0; rows.len()];
         let cancel = Cancel::default();
-        let model = AnisotropicCells::fit(
+        let cells = AnisotropicCells::fit(
             rows,
             &ids,
             &mut labels,
             1,
             FitOptions {
-                axes: form,
+                axes: axis_counts,
                 anisotropy: 0.5,
                 seed: 1,
             },
             &cancel,
         )
         .unwrap();
-        assert_eq!(model.form().known, 2);
+        assert_eq!(cells.axis_counts().scored_axes, 2);
     }
 }

@@ -1,15 +1,16 @@
-//! Cells: how points are divided, and how a query finds the nearest.
+//! Cells: partition the points.
 //!
-//! In: points in the truncated space. Out: [`AnisotropicCells`] cells with mean, axes and variances each, and the cell of every
-//! point. `train` finds them (k-means, then rounds of assigning by the anisotropic score and refitting), `balance` splits
-//! large cells and dissolves small ones, `groups` is the coarse quantizer over very many cells.
+//! In: points in the truncated space. Out: [`AnisotropicCells`], each with a mean, axes and variances, and the cell
+//! of every point. `train` runs k-means and then alternates between assignment by the anisotropic score and
+//! refitting. `balance` splits large cells and dissolves small ones. `coarse_quantizer` speeds up routing among very
+//! many cells.
 
 mod balance;
 mod cells;
-mod groups;
+mod coarse_quantizer;
 mod train;
 
 pub(crate) use cells::AnisotropicCells;
-pub(crate) use cells::{Cells, FAR, NONE, fit_cell, relief};
-pub(crate) use groups::CoarseQuantizer;
-pub(crate) use train::{SHORTLIST, code_bits, default_cells, fit};
+pub(crate) use cells::{Cells, FAR, NONE, anisotropic_discount, fit_cell};
+pub(crate) use coarse_quantizer::CoarseQuantizer;
+pub(crate) use train::{SCORED_CELLS, code_bits, default_cells, fit};

@@ -1,4 +1,4 @@
-//! Training of the default preset: k-means cells, refitted under the tempered score.
+//! Trains cells: k-means, then refitting under the shrunk anisotropic score.
 
 use crate::config::Config;
 use crate::streams;
@@ -8,56 +8,55 @@ use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_comp
 use garlic_simd::CodeBits;
 
 use super::balance::balance;
-use super::cells::{AnisotropicCells, Axes, FitOptions};
+use super::cells::{AnisotropicCells, AxisCounts, FitOptions};
 use crate::config::MAX_CELLS;
 use garlic_core::Cancel;
 use garlic_core::{Error, Lists, Result, by_label};
 
-/// Nearest cells by plain distance among which the score decides.
-pub(crate) const SHORTLIST: usize = 8;
-/// Lloyd rounds before the cells get shapes.
+/// Number of nearest cells, by distance to the mean, that the anisotropic score is computed for.
+pub(crate) const SCORED_CELLS: usize = 8;
+/// Lloyd iterations before the cells get shapes.
 const LLOYD_ROUNDS: usize = 10;
-/// Training points for each cell: more change the cells by less than the seed does.
+/// Number of training points per cell. The effect of more is smaller than that of another seed.
 const POINTS_PER_CELL: usize = 512;
-/// Ranks that the default chooses from.
+/// Ranks that the default is chosen from.
 const RANKS: [usize; 6] = [8, 16, 24, 32, 48, 64];
-/// Share of the variance within a cell that makes a smaller rank than [`USUAL_RANK`] do, and the share that the
-/// usual one has to keep, else a larger rank is taken.
-const PLENTY: f64 = 0.9;
-const ENOUGH: f64 = 0.7;
-/// Cells whose variance is looked at for that.
-const LOOKED_AT: usize = 16;
-/// The rank that serves most data: codes of half a cache line.
-const USUAL_RANK: usize = 32;
-/// Training points at least: with few cells they cost nothing.
+/// Share of the variance within a cell that a rank below [`DEFAULT_RANK`] has to keep, and the share below which a
+/// larger rank is chosen.
+const SMALL_RANK_VARIANCE: f64 = 0.9;
+const DEFAULT_RANK_VARIANCE: f64 = 0.7;
+/// Number of cells that this variance is computed for.
+const SAMPLED_CELLS: usize = 16;
+/// The rank that suits most data: codes of half a cache line.
+const DEFAULT_RANK: usize = 32;
+/// Lower limit of the number of training points. They are cheap if there are few cells.
 const MIN_SAMPLE: usize = 20_000;
 
-/// Cells for `points` by default: the square root of their number over four.
+/// Default number of cells: a quarter of the square root of the number of points.
 ///
-/// A frame costs rank x dimension multiply-adds a query, a bin costs rank: few frames with many bins each keep
-/// both small, and both then grow with the square root of the number of points.
+/// A frame costs rank × dimension multiply-adds per query, a bin costs rank. With few frames and many bins per frame,
+/// both costs grow with the square root of the number of points.
 pub(crate) fn default_cells(points: usize) -> usize {
     ((points as f64).sqrt() / 4.0).round().max(1.0) as usize
 }
 
-/// Points from which on the usual codes of 8 bits are more than one core can count on of a cache of today. (At 250,000
-/// points of photosift1m neither size is faster at every recall, at a million 4 bits are.)
-const MANY: usize = (8 << 20) / USUAL_RANK;
+/// Number of points above which 8-bit codes of the default rank exceed the cache share of one core.
+const MAX_8BIT_POINTS: usize = (8 << 20) / DEFAULT_RANK;
 
-/// The size of codes that was asked for, or that serves so many points.
+/// The configured code size or, by default, the one that suits this number of points.
 ///
-/// Codes that no cache holds are read from memory, as fast as that is: half the bits for a quarter more axes are
-/// fewer bytes and better estimates.
+/// Codes that do not fit into the cache are limited by memory bandwidth. Half the bits for a quarter more axes take
+/// fewer bytes and give better estimates.
 pub(crate) fn code_bits(config: &Config, points: usize) -> CodeBits {
     match config.storage.code_bits {
         4 => CodeBits::Four,
-        0 if points > MANY => CodeBits::Four,
+        0 if points > MAX_8BIT_POINTS => CodeBits::Four,
         _ => CodeBits::Eight,
     }
 }
 
-/// Fits the cells to all points but those in `held` (in order) and assigns every point to one of them. The cells are
-/// those of `given`, a number for each point, or else found here.
+/// Fits cells to all points except those in `held`, which is sorted, and assigns every point to a cell. `given` holds
+/// the cell of each point if the caller chose the cells.
 pub(crate) fn fit(
     points: Rows<'_>,
     held: &[u32],
@@ -67,41 +66,41 @@ pub(crate) fn fit(
     step: &dyn Fn(usize, usize),
 ) -> Result<(AnisotropicCells, Vec<u32>)> {
     let seen = all_but(points.len(), held);
-    let Found {
+    let Assignment {
         cells,
         mut labels,
         axes,
     } = match given {
-        Some(given) => take(points, &seen, given, config, cancel)?,
-        None => find_by_shell(points, &seen, config, cancel, step)?,
+        Some(given) => given_cells(points, &seen, given, config, cancel)?,
+        None => train_by_shell(points, &seen, config, cancel, step)?,
     };
-    let model = shape(points, &seen, &mut labels, cells, axes, config, cancel)?;
+    let trained = shape(points, &seen, &mut labels, cells, axes, config, cancel)?;
     let others = Matrix::gather(points, held);
-    let theirs = model.assign(others.as_rows(), SHORTLIST, cancel)?;
+    let theirs = trained.assign(others.as_rows(), SCORED_CELLS, cancel)?;
     let mut all = vec![0; points.len()];
     for (i, label) in seen.iter().zip(labels).chain(held.iter().zip(theirs)) {
         all[*i as usize] = label;
     }
     let total = config.partition.rounds + 1;
     step(total, total);
-    Ok((model, all))
+    Ok((trained, all))
 }
 
-/// Cells that points have been grouped into.
-struct Found {
+/// An assignment of points to cells.
+struct Assignment {
     cells: usize,
     labels: Vec<u32>,
-    axes: Axes,
+    axes: AxisCounts,
 }
 
-/// The cells that somebody else has found, numbered from 0 on.
-fn take(
+/// Takes over the cells that the caller chose and renumbers them from 0 on.
+fn given_cells(
     points: Rows<'_>,
     seen: &[u32],
     given: &[u32],
     config: &Config,
     cancel: &Cancel,
-) -> Result<Found> {
+) -> Result<Assignment> {
     let mut labels: Vec<u32> = seen.iter().map(|i| given[*i as usize]).collect();
     let cells = renumber(&mut labels);
     if cells > MAX_CELLS {
@@ -112,14 +111,14 @@ fn take(
     }
     let members = Lists::group(cells, labels.iter().copied().zip(seen.iter().copied()));
     let rank = rank(points, &members, config, points.len(), cancel)?;
-    Ok(Found {
+    Ok(Assignment {
         cells,
         labels,
-        axes: Axes::new(rank, seen.len(), cells),
+        axes: AxisCounts::new(rank, seen.len(), cells),
     })
 }
 
-/// Numbers from 0 on in the place of those that there are; returns how many.
+/// Renumbers labels from 0 on. Returns the number of different labels.
 fn renumber(labels: &mut [u32]) -> usize {
     let mut numbers = labels.to_vec();
     numbers.sort_unstable();
@@ -130,28 +129,28 @@ fn renumber(labels: &mut [u32]) -> usize {
     numbers.len()
 }
 
-/// Cells for the bulk of the points, and for outliers cells of their own, in proportion to their number: cells that hold
-/// both would fit neither.
-fn find_by_shell(
+/// Trains cells for the bulk of the points, and separate cells for outliers, in proportion to their number. A cell
+/// with both would fit neither.
+fn train_by_shell(
     points: Rows<'_>,
     seen: &[u32],
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<Found> {
+) -> Result<Assignment> {
     let wanted = match config.partition.cells {
         0 => default_cells(points.len()),
         given => given,
     };
     let shells = robust::shells(points, seen);
     let Some((bulk, outer)) = shells.split_first().filter(|(_, outer)| !outer.is_empty()) else {
-        return find(points, seen, wanted, config, cancel, step);
+        return train_cells(points, seen, wanted, config, cancel, step);
     };
     let share = |shell: &[u32]| {
         let count = wanted as f64 * shell.len() as f64 / seen.len() as f64;
         (count.round() as usize).max(1)
     };
-    let mut found = find(points, bulk, share(bulk), config, cancel, step)?;
+    let mut found = train_cells(points, bulk, share(bulk), config, cancel, step)?;
     let mut labels: Vec<(u32, u32)> = bulk.iter().copied().zip(found.labels).collect();
     for (number, shell) in (1..).zip(outer) {
         cancel.check()?;
@@ -165,21 +164,21 @@ fn find_by_shell(
         found.cells += cells;
     }
     labels.sort_unstable();
-    Ok(Found {
+    Ok(Assignment {
         labels: labels.into_iter().map(|(_, label)| label).collect(),
         ..found
     })
 }
 
-/// About `cells` k-means cells of a sample, refitted under the tempered score; all of `seen` are then given to them.
-fn find(
+/// Trains about `cells` k-means cells on a sample, refits them under the anisotropic score and assigns all of `seen`.
+fn train_cells(
     points: Rows<'_>,
     seen: &[u32],
     cells: usize,
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<Found> {
+) -> Result<Assignment> {
     let cells = cells.min(seen.len());
     let wanted = (cells * POINTS_PER_CELL).max(MIN_SAMPLE);
     let mut sample: Vec<u32> = permutation(seen.len(), config.seed, streams::TRAIN_SAMPLE)
@@ -196,7 +195,7 @@ fn find(
     let mut labels = started.labels;
     let members = Lists::group(started.centres.rows(), by_label(&labels));
     let rank = rank(rows.as_rows(), &members, config, points.len(), cancel)?;
-    let axes = Axes::new(rank, seen.len(), cells);
+    let axes = AxisCounts::new(rank, seen.len(), cells);
 
     let count = balance(
         rows.as_rows(),
@@ -209,25 +208,25 @@ fn find(
     let refit = |labels: &mut [u32], count: usize| {
         shape(rows.as_rows(), &ids, labels, count, axes, config, cancel)
     };
-    let mut model = refit(&mut labels, count)?;
+    let mut trained = refit(&mut labels, count)?;
     for round in 0..config.partition.rounds {
-        let next = model.assign(rows.as_rows(), SHORTLIST, cancel)?;
+        let next = trained.assign(rows.as_rows(), SCORED_CELLS, cancel)?;
         if next == labels {
             break;
         }
         labels = next;
-        // The last rounds only settle.
+        // Only the first rounds change the number of cells.
         let count = match round < config.partition.rounds / 2 {
-            true => balance(rows.as_rows(), &mut labels, model.len(), config.seed),
-            false => model.len(),
+            true => balance(rows.as_rows(), &mut labels, trained.len(), config.seed),
+            false => trained.len(),
         };
-        model = refit(&mut labels, count)?;
+        trained = refit(&mut labels, count)?;
         step(round + 1, total);
     }
-    // The sample's cells will be refitted to all points that fall into them; those held out follow.
-    let everyone = model.assign(points, SHORTLIST, cancel)?;
-    Ok(Found {
-        cells: model.len(),
+    // The caller refits these cells to all points assigned to them. Held-out points are assigned later.
+    let everyone = trained.assign(points, SCORED_CELLS, cancel)?;
+    Ok(Assignment {
+        cells: trained.len(),
         labels: seen.iter().map(|i| everyone[*i as usize]).collect(),
         axes,
     })
@@ -238,7 +237,7 @@ fn shape(
     ids: &[u32],
     labels: &mut [u32],
     cells: usize,
-    axes: Axes,
+    axes: AxisCounts,
     config: &Config,
     cancel: &Cancel,
 ) -> Result<AnisotropicCells> {
@@ -252,8 +251,8 @@ fn shape(
     AnisotropicCells::fit(points, ids, labels, cells, shape, cancel)
 }
 
-/// Axes of a cell: as many as were asked for, else from the variance within some cells, whose `members` are rows; `points`
-/// is how many there are in all.
+/// Number of axes per cell: as configured, or else from the variance within some cells. `members` are row numbers,
+/// `points` is the total number of points.
 fn rank(
     rows: Rows<'_>,
     members: &Lists,
@@ -274,16 +273,16 @@ fn rank(
     Ok(rank.min(rows.dim()))
 }
 
-/// Axes by default, from the variance within some cells.
+/// Default number of axes, from the variance within some cells.
 fn default_rank(rows: Rows<'_>, members: &Lists, seed: u64, cancel: &Cancel) -> Result<usize> {
     let count = members.len();
     let most = RANKS[RANKS.len() - 1];
     let mut kept = [0.0f64; RANKS.len()];
-    let mut looked_at = 0;
-    for i in 0..LOOKED_AT.min(count) {
+    let mut sampled = 0;
+    for i in 0..SAMPLED_CELLS.min(count) {
         cancel.check()?;
-        // Cells that span fewer directions than a frame could have would all look flat.
-        let members = members.get(i * count / LOOKED_AT.min(count));
+        // Cells with fewer points than a frame has directions would all look flat.
+        let members = members.get(i * count / SAMPLED_CELLS.min(count));
         if members.len() < 2 * most.min(rows.dim()) {
             continue;
         }
@@ -298,22 +297,26 @@ fn default_rank(rows: Rows<'_>, members: &Lists, seed: u64, cancel: &Cancel) -> 
         if total <= 0.0 {
             continue;
         }
-        looked_at += 1;
+        sampled += 1;
         for (kept, rank) in kept.iter_mut().zip(RANKS) {
             *kept += f64::from(found.values.iter().take(rank).sum::<f32>() / total);
         }
     }
-    if looked_at == 0 {
-        return Ok(USUAL_RANK);
+    if sampled == 0 {
+        return Ok(DEFAULT_RANK);
     }
     let enough = kept.iter().zip(RANKS).find(|(kept, rank)| {
-        let share = if *rank < USUAL_RANK { PLENTY } else { ENOUGH };
-        **kept >= share * f64::from(looked_at)
+        let share = if *rank < DEFAULT_RANK {
+            SMALL_RANK_VARIANCE
+        } else {
+            DEFAULT_RANK_VARIANCE
+        };
+        **kept >= share * f64::from(sampled)
     });
     Ok(enough.map_or(most, |(_, rank)| rank))
 }
 
-/// The numbers below `n` that are not in `held`, which is in order.
+/// The numbers below `n` that are not in `held`, which is sorted.
 fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
     let mut held = held.iter().copied().peekable();
     (0..n as u32)
@@ -332,7 +335,7 @@ mod tests {
         let values = vec![0.0; count];
         let given: Vec<u32> = (0..count as u32).collect();
         let points = Rows::new(&values, 1).unwrap();
-        let taken = take(
+        let taken = given_cells(
             points,
             &given,
             &given,

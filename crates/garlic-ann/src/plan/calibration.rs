@@ -1,32 +1,31 @@
-//! What a recall target takes: measured once, when the index is built.
+//! The calibration table: settings measured for recall targets when the index is built.
 
 use std::ops::RangeInclusive;
 
 use super::Plan;
 use serde::{Deserialize, Serialize};
 
-/// Settings measured on points held out of the training, cheapest first for every `k`.
+/// Settings measured on points that were held out of the training. For every `k`, the cheapest comes first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Number of points that were held out and used as queries.
+    /// Number of held-out points that served as queries.
     pub queries: usize,
-    /// Number of points that the index had then; 0 in files of before this was written down.
+    /// Number of points of the index at that time. 0 in old files.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub points: usize,
-    /// Whether the cells were found by way of groups, of which there are only where there are very many cells.
-    #[serde(default, skip_serializing_if = "is_not")]
-    pub grouped: bool,
-    /// How many times fewer misses a search aims at than it was asked for: targets were found to be missed as the index
-    /// changed.
+    /// Whether cells were found with the coarse quantizer, which only indexes with very many cells have.
+    #[serde(default, rename = "grouped", skip_serializing_if = "is_false")]
+    pub coarse_routing: bool,
+    /// Factor by which searches reduce the allowed misses because a check found targets missed. 1 if none were.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub correction: f64,
-    /// Number of points when targets were last checked; 0 when they have not been since they were measured.
+    /// Number of points at the last check of the targets. 0 if there was none since calibration.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checked: usize,
-    /// Nothing less than everything was found to meet the targets since the index changed.
-    #[serde(default, skip_serializing_if = "is_not")]
+    /// Whether a check found that only reading everything meets the targets.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub stale: bool,
     /// The settings, ordered by k, then by recall.
     pub settings: Vec<Setting>,
@@ -37,7 +36,7 @@ impl Default for Calibration {
         Self {
             queries: 0,
             points: 0,
-            grouped: false,
+            coarse_routing: false,
             correction: 1.0,
             checked: 0,
             stale: false,
@@ -46,32 +45,32 @@ impl Default for Calibration {
     }
 }
 
-/// One setting of a search and what it measured.
+/// One setting of a search, with its measured recall.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Setting {
-    /// Neighbours that the queries asked for.
+    /// Number of neighbours per query.
     pub k: usize,
-    /// The target: k-recall@k that the setting is good for.
+    /// The recall target (k-recall@k) of this setting.
     pub recall: f64,
-    /// k-recall@k over the held-out points, less its standard error; no more than the target where interpolating from this
-    /// was found not to do for it.
+    /// Recall (k-recall@k) over the held-out points, minus a multiple of its standard error. It is capped at the
+    /// target if interpolation from a higher value missed a target.
     pub measured: f64,
-    /// Cells visited.
+    /// Number of cells visited.
     pub probes: usize,
-    /// Most bins scanned, as a share of all bins of the visited cells.
+    /// Upper limit of the scanned bins, as a share of all bins of the visited cells.
     pub bins: f64,
-    /// Most exact distances.
+    /// Upper limit of the number of exact distances.
     pub rerank: usize,
-    /// A bin is left out when its estimate is more than this many times the worst candidate's.
+    /// A bin is pruned if its estimate exceeds that of the worst candidate by this factor.
     #[serde(rename = "slack")]
     pub bin_prune_ratio: f32,
-    /// A candidate is left out when its estimate is more than this many times the k-th distance so far.
+    /// A candidate is pruned if its estimate exceeds the k-th distance by this factor.
     #[serde(rename = "trust")]
     pub rerank_prune_ratio: f32,
-    /// No setting met the target for less than it costs to read everything: that is what a search does.
-    #[serde(default, skip_serializing_if = "is_not")]
+    /// Whether searches read everything for this target because no setting met it at a lower cost.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub everything: bool,
 }
 
@@ -81,7 +80,7 @@ fn is_zero(value: &usize) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_not(value: &bool) -> bool {
+fn is_false(value: &bool) -> bool {
     !*value
 }
 
@@ -94,11 +93,11 @@ fn one() -> f64 {
     1.0
 }
 
-/// Where the points have become g times as many, 1 / g^`THICKER` of the misses are aimed at: neighbours lie closer
-/// together, while codes stay as coarse as they are. See docs/internals/updates.md for what that brings.
-const THICKER: f64 = 0.6;
+/// If the number of points has grown by the factor g, the allowed misses shrink by g to this power. Neighbours come
+/// closer together, but codes keep their resolution. See docs/internals/updates.md.
+const GROWTH_EXPONENT: f64 = 0.6;
 
-/// By which factor there are more points now than there were when the table was measured; 1 if nobody knows.
+/// Growth of the number of points since calibration. 1 if unknown.
 fn growth(now: usize, then: usize) -> f64 {
     match then {
         0 => 1.0,
@@ -107,7 +106,7 @@ fn growth(now: usize, then: usize) -> f64 {
 }
 
 impl Calibration {
-    /// What was measured of the smallest number of neighbours that covers `k`, else of the largest.
+    /// The settings for the smallest measured number of neighbours that is at least `k`, or else for the largest.
     pub(crate) fn measured_for(&self, k: usize) -> impl DoubleEndedIterator<Item = &Setting> {
         let measured = self.settings.iter().map(|s| s.k);
         let covering = measured.clone().filter(|m| *m >= k).min();
@@ -115,38 +114,39 @@ impl Calibration {
         self.settings.iter().filter(move |s| Some(s.k) == near)
     }
 
-    /// The plan for a recall when there are `now` points: it aims at fewer misses where there are more points than were
-    /// measured, or where targets were found to be missed.
+    /// The plan for a recall target in an index of `now` points. It allows fewer misses if points were added since
+    /// calibration, or if a check found targets missed.
     pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize) -> Plan {
         if self.stale {
             return Plan::reading_everything(k);
         }
         let growth = growth(now, self.points);
-        let correction = self.correction.max(1.0) * growth.powf(THICKER);
+        let correction = self.correction.max(1.0) * growth.powf(GROWTH_EXPONENT);
         let plan = self.plan(k, 1.0 - (1.0 - recall) / correction);
-        // As many times as many points may be as near as codes can tell.
+        // The number of points within the resolution of the codes grows with the index.
         let rerank = (plan.rerank as f64 * growth).ceil() as usize;
         Plan { rerank, ..plan }
     }
 
-    /// Lets each of some settings, which follow each other, be taken for its own target and no higher one. A lower target that
-    /// measured more by chance would otherwise be interpolated from in place of the setting that was found for a target.
-    pub(crate) fn take_whole(&mut self, numbers: RangeInclusive<usize>) {
+    /// Caps the measured recall of consecutive settings at their targets. Otherwise a lower target that measured more
+    /// by chance would replace the setting that was found for a target.
+    pub(crate) fn cap_measured(&mut self, numbers: RangeInclusive<usize>) {
         for setting in &mut self.settings[numbers] {
             setting.measured = setting.measured.min(setting.recall);
         }
     }
 
-    /// The cheapest way to search `k` neighbours with this recall. What was not measured is not guessed: without a table,
-    /// and far beyond it, everything is read.
+    /// The cheapest plan for `k` neighbours with this recall. Without measurements, and far above them, everything is
+    /// read.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
         let everything = Plan::reading_everything(k);
         let settings = || self.measured_for(k);
         let Some(near) = settings().next().map(|s| s.k) else {
             return everything;
         };
-        // A little more than any setting reached: this should do for a quarter of the misses of the best of them.
-        let beyond = settings().next_back().map(|s| Setting {
+        // An extrapolated setting with more work than the best one. It is assumed to miss a quarter of what that one
+        // misses.
+        let extrapolated = settings().next_back().map(|s| Setting {
             measured: 1.0 - (1.0 - s.measured) / 4.0,
             probes: s.probes.saturating_mul(2),
             rerank: s.rerank.saturating_mul(4),
@@ -154,22 +154,22 @@ impl Calibration {
             rerank_prune_ratio: f32::MAX,
             ..*s
         });
-        // What was measured counts: a setting that does for more than its target is more than the target takes.
+        // The measured recall decides. A setting that exceeds its target serves higher targets, too.
         let reached = settings().position(|s| s.measured >= recall);
         let above = reached
             .and_then(|at| settings().nth(at))
-            .or(beyond.as_ref().filter(|s| s.measured >= recall));
+            .or(extrapolated.as_ref().filter(|s| s.measured >= recall));
         let before = reached.unwrap_or(settings().count());
         let below = before.checked_sub(1).and_then(|at| settings().nth(at));
         let found = match (below, above) {
             (_, None) => return everything,
             (_, Some(above)) if above.everything => return everything,
-            // Nothing was missed: how much less would do nobody knows.
+            // Nothing was missed, so interpolation has no upper end.
             (_, Some(above)) if above.measured >= 1.0 => *above,
-            (Some(below), Some(above)) => between(below, above, recall),
+            (Some(below), Some(above)) => interpolate(below, above, recall),
             (None, Some(above)) => *above,
         };
-        // More neighbours than were measured lie farther out: everything grows with them.
+        // Larger numbers of neighbours than measured need proportionally more work.
         let more = (k as f64 / near as f64).max(1.0);
         Plan {
             k,
@@ -178,22 +178,21 @@ impl Calibration {
             rerank: ((found.rerank as f64 * more).ceil() as usize).max(k),
             bin_prune_ratio: found.bin_prune_ratio,
             rerank_prune_ratio: found.rerank_prune_ratio,
-            grouped: self.grouped,
+            coarse_routing: self.coarse_routing,
             ..Plan::everything(k)
         }
     }
 }
 
-/// The setting for a recall between those of two others: each parameter in proportion, on a scale where every
-/// halving of what is missed takes the same step.
-fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
+/// Interpolates between two settings. Each parameter is interpolated geometrically over the logarithm of the misses.
+fn interpolate(below: &Setting, above: &Setting, recall: f64) -> Setting {
     let scale = |recall: f64| -(1.0 - recall).ln();
     let (low, high) = (scale(below.measured), scale(above.measured));
     let share = (scale(recall) - low) / (high - low);
     let number = |low: f64, high: f64| low * (high / low).powf(share);
     let count = |low: usize, high: usize| number(low as f64, high as f64).ceil() as usize;
-    // "Trust nothing" is written as a huge number, which is to be reached, but only at the end.
-    let rerank_prune_ratio = match above.rerank_prune_ratio >= NO_TRUST {
+    // A huge ratio means that nothing is pruned. Approach it only at the end of the interval.
+    let rerank_prune_ratio = match above.rerank_prune_ratio >= NO_PRUNE_RATIO {
         true => (f64::from(below.rerank_prune_ratio) / (1.0 - share).max(1e-9)) as f32,
         false => number(
             f64::from(below.rerank_prune_ratio),
@@ -215,8 +214,8 @@ fn between(below: &Setting, above: &Setting, recall: f64) -> Setting {
     }
 }
 
-/// Trust from which on nothing is left out.
-const NO_TRUST: f32 = 1e6;
+/// From this ratio on, nothing is pruned.
+const NO_PRUNE_RATIO: f32 = 1e6;
 
 #[cfg(test)]
 mod tests {
@@ -258,7 +257,7 @@ mod tests {
             (4, 40, 1.9)
         );
         assert!(
-            table().plan(10, 0.99).rerank_prune_ratio > NO_TRUST,
+            table().plan(10, 0.99).rerank_prune_ratio > NO_PRUNE_RATIO,
             "and not with less"
         );
         assert_eq!(table().plan(3, 0.5).probes, 2, "less than all: the least");
@@ -274,7 +273,7 @@ mod tests {
             "{plan:?}"
         );
         assert_eq!(table.plan(10, 0.95).rerank, 40);
-        // Steps of a table that need no more than what comes before them.
+        // Entries that need no more work than those before them.
         table.settings[0].measured = 0.97;
         assert_eq!(table.plan(10, 0.96).rerank, 20);
         assert!((21..=320).contains(&table.plan(10, 0.98).rerank));
@@ -286,7 +285,7 @@ mod tests {
         table.settings[2].measured = 1.0;
         let plan = table.plan(10, 0.95);
         assert_eq!((plan.probes, plan.rerank), (16, 320));
-        assert!(plan.rerank_prune_ratio > NO_TRUST);
+        assert!(plan.rerank_prune_ratio > NO_PRUNE_RATIO);
         table.settings[0].measured = 1.0;
         assert_eq!(table.plan(10, 0.3).rerank, 20);
     }
@@ -300,7 +299,7 @@ mod tests {
             20,
             "interpolated from the first"
         );
-        table.take_whole(0..=1);
+        table.cap_measured(0..=1);
         assert_eq!(table.plan(10, 0.9).rerank, 40, "its own");
         assert_eq!(table.plan(10, 0.8).rerank, 20);
     }
@@ -358,9 +357,9 @@ mod tests {
     #[test]
     fn a_little_beyond_the_table_all_grows_and_farther_everything_is_read() {
         let best = table().plan(10, 0.99);
-        let beyond = table().plan(10, 0.9975);
+        let extrapolated = table().plan(10, 0.9975);
         assert_eq!(
-            (beyond.probes, beyond.rerank, beyond.all),
+            (extrapolated.probes, extrapolated.rerank, extrapolated.all),
             (2 * best.probes, 4 * best.rerank, false)
         );
         assert!(table().plan(10, 0.998).all, "nobody knows what that takes");

@@ -1,46 +1,47 @@
-//! What a search does, and the table that recall targets choose it from.
+//! Plans: the parameters of a search, and the calibration table that recall targets choose them from.
 //!
-//! In: a number of neighbours, a recall target and the number of points. Out: a [`Plan`]. `tune` fills the table, `search`
-//! follows the plan.
+//! In: a number of neighbours, a recall target and the number of points. Out: a [`Plan`]. `tune` fills the table,
+//! `search` executes the plan.
 
 mod calibration;
 
 pub use calibration::{Calibration, Setting};
 
-/// Up to this many points a recall target is met by reading all of them: there are too few to measure a target on, and
-/// it takes a fraction of a millisecond.
+/// Up to this many points, a search with a recall target reads all of them. So few points do not suffice to measure a
+/// target, and reading them is fast.
 pub const EXHAUSTIVE_POINTS: usize = 4096;
 
-/// Everything a search needs to know beside its query.
+/// All parameters of a search except the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
-    /// Neighbours to look for.
+    /// Number of neighbours to search for.
     pub(crate) k: usize,
-    /// Neighbours to report; more are looked for where the metric asks for it.
+    /// Number of neighbours to report. Some metrics need to search for more.
     pub(crate) wanted: usize,
     pub(crate) probes: usize,
-    /// Share of the visited cells' bins.
+    /// Share of the bins of the visited cells that may be scanned.
     pub(crate) bins: f64,
-    /// Most exact distances.
+    /// Upper limit of the number of exact distances.
     pub(crate) rerank: usize,
-    /// Bins estimated farther than this many times the worst candidate so far are left out.
+    /// Bins are pruned if their estimate exceeds that of the worst candidate by this factor.
     pub(crate) bin_prune_ratio: f32,
-    /// Candidates estimated farther than this many times the k-th distance so far are left out.
+    /// Candidates are pruned if their estimate exceeds the k-th distance by this factor.
     pub(crate) rerank_prune_ratio: f32,
-    /// Cells may be found by way of groups: that is what the rest was measured with.
-    pub(crate) grouped: bool,
+    /// Whether cells are found with the coarse quantizer, as they were during calibration.
+    pub(crate) coarse_routing: bool,
     pub(crate) exact: bool,
-    /// All cells are visited where few points of the nearest are allowed.
+    /// Whether to visit all cells if few points of the nearest cells are allowed.
     pub(crate) widens: bool,
-    /// Distances to all points that count are computed: that is cheaper than a search, or nothing less meets the target.
+    /// Whether to compute the distances to all admitted points, because that is cheaper than a search or because
+    /// nothing less meets the target.
     pub(crate) all: bool,
-    /// They are cheaper than visiting all cells.
+    /// Whether reading all admitted points is cheaper than visiting all cells.
     pub(crate) all_if_sparse: bool,
     pub(crate) threads: usize,
 }
 
 impl Plan {
-    /// Distances to all points.
+    /// Computes the distances to all points.
     pub(crate) fn reading_everything(k: usize) -> Self {
         Self {
             all: true,
@@ -48,7 +49,7 @@ impl Plan {
         }
     }
 
-    /// Every cell, every bin, every point.
+    /// Visits every cell, bin and point.
     pub(crate) fn everything(k: usize) -> Self {
         Self {
             k,
@@ -58,7 +59,7 @@ impl Plan {
             rerank: usize::MAX,
             bin_prune_ratio: f32::INFINITY,
             rerank_prune_ratio: f32::INFINITY,
-            grouped: false,
+            coarse_routing: false,
             exact: false,
             widens: false,
             all: false,

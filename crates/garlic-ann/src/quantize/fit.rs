@@ -1,11 +1,12 @@
-//! Choosing the steps of codes for the coordinates of a cell's points.
+//! Chooses the quantization steps for the coordinates of a cell's points.
 
 use super::HALF_RANGE;
 use garlic_linalg::Rows;
 use garlic_simd::CodeBits;
 
-/// Variance to step of 4-bit codes: the uniform quantiser of 16 levels with the least error for a Gaussian.
-const STEP_4: f32 = 0.335;
+/// Step of 4-bit codes per standard deviation: the uniform quantizer of 16 levels with the least error for a
+/// Gaussian.
+const STEP_PER_SIGMA_4BIT: f32 = 0.335;
 
 /// Steps of the codes of bin centres and of points.
 #[derive(Clone, Copy)]
@@ -14,12 +15,12 @@ pub(crate) struct Steps<'a> {
     pub(crate) points: &'a [f32],
 }
 
-/// Coordinates beyond this many times the magnitude that all but [`TAIL`] of them stay below are outliers. Codes of 8 bits
-/// hold all others, which are all of them where there are no outliers; those of 4 bits are made for their variance.
-const TAIL_REACH: f32 = 3.0;
-const TAIL: f64 = 0.01;
+/// A coordinate is an outlier if it exceeds the quantile at 1 - [`TAIL_SHARE`] by this factor. 8-bit codes cover all
+/// other coordinates. 4-bit codes fit their variance.
+const OUTLIER_FACTOR: f32 = 3.0;
+const TAIL_SHARE: f64 = 0.01;
 
-/// Steps that let the codes hold these coordinates, but for outliers.
+/// Steps for codes that cover these coordinates, except outliers.
 pub(crate) fn fit_steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32> {
     let mut column = Vec::with_capacity(rows.len());
     (0..width)
@@ -27,27 +28,27 @@ pub(crate) fn fit_steps(rows: Rows<'_>, width: usize, bits: CodeBits) -> Vec<f32
             let magnitudes = || rows.iter().filter_map(|row| row.get(axis)).map(|v| v.abs());
             column.clear();
             column.extend(magnitudes());
-            let limit = TAIL_REACH * usual(&mut column);
+            let limit = OUTLIER_FACTOR * bulk(&mut column);
             let held = magnitudes().map(|v| v.min(limit));
             match bits {
                 CodeBits::Eight => held.fold(0.0, f32::max) / HALF_RANGE,
                 CodeBits::Four => {
                     let squares: f32 = held.map(|v| v * v).sum();
-                    (squares / rows.len().max(1) as f32).sqrt() * STEP_4
+                    (squares / rows.len().max(1) as f32).sqrt() * STEP_PER_SIGMA_4BIT
                 }
             }
         })
         .collect()
 }
 
-/// The magnitude that all but [`TAIL`] of some stay below; infinite if that is zero.
-fn usual(magnitudes: &mut [f32]) -> f32 {
-    let at = (magnitudes.len() as f64 * (1.0 - TAIL)) as usize;
+/// The quantile of the magnitudes at 1 - [`TAIL_SHARE`], or infinity if it is zero.
+fn bulk(magnitudes: &mut [f32]) -> f32 {
+    let at = (magnitudes.len() as f64 * (1.0 - TAIL_SHARE)) as usize;
     match magnitudes.get(at) {
         None => f32::INFINITY,
         Some(_) => {
-            let usual = *magnitudes.select_nth_unstable_by(at, f32::total_cmp).1;
-            if usual > 0.0 { usual } else { f32::INFINITY }
+            let bulk = *magnitudes.select_nth_unstable_by(at, f32::total_cmp).1;
+            if bulk > 0.0 { bulk } else { f32::INFINITY }
         }
     }
 }
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(steps[DIM..], [0.0; 8 - DIM]);
     }
 
-    /// One coordinate of one point does not make the codes of all others coarse.
+    /// One coordinate of one point does not make the codes of the others coarse.
     #[test]
     fn an_outlier_leaves_the_steps_of_the_others() {
         for bits in [CodeBits::Eight, CodeBits::Four] {

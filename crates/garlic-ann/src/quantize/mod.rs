@@ -1,10 +1,9 @@
-//! Codes: coordinates in a cell's frame as whole numbers of 8 or 4 bits.
+//! Codes: quantized coordinates in the frame of a cell, with 8 or 4 bits each.
 //!
-//! In: coordinates in a frame. Out: blocks of codes, each with the squared distance of its point from the cell's mean; for a
-//! query, the weights that turn codes into estimates of squared distances. Layout and constants live here and nowhere else:
-//! `fit` chooses the steps, `encode` writes blocks, `query` prepares a query. The kernels are in `garlic-simd`.
-//!
-//! The code of a coordinate v is `zero + round(v / step)`, cut off at 0 and at the largest code. A block holds the codes of
+//! In: coordinates in a frame. Out: blocks of codes with the squared distance of each point from the cell mean, and,
+//! for a query, the weights that turn codes into estimates of squared distances. `fit` chooses the steps, `encode`
+//! writes blocks, `query` prepares a query. The kernels are in `garlic-simd`. The code of a coordinate v is `zero +
+//! round(v / step)`, clamped to the range of the bits. A block holds the codes of
 //! [`CODE_LANES`](garlic_simd::CODE_LANES) points, coordinate by coordinate, and ends with their norms.
 
 mod encode;
@@ -12,7 +11,7 @@ mod fit;
 mod query;
 
 pub(crate) use encode::{
-    copy_lane, decode_centres, encode, encode_lane, fit_norm, lane_block, norms,
+    clamp_norm, copy_lane, decode_centres, encode, encode_lane, lane_block, norms,
 };
 pub(crate) use fit::{Steps, fit_steps};
 pub(crate) use query::{Probe, probe};

@@ -1,4 +1,4 @@
-//! Many queries together: rotation and projections are shared, the rest is that of a single one.
+//! Batches: many queries share rotation and projections.
 
 use garlic_core::{SearchStats, TopK};
 use garlic_linalg::Rows;
@@ -6,22 +6,22 @@ use garlic_linalg::Rows;
 use super::query::QueryScratch;
 use crate::plan::Plan;
 use crate::segment::Snapshot;
-use crate::transform::beyond;
+use crate::transform;
 use garlic_core::Lists;
 use garlic_core::vectors::{Prepared, StoredType};
 use garlic_core::{Answer, Metric};
 
-/// Queries in the space of the model.
+/// Transformed queries.
 struct Rotated {
     rotated: Vec<f32>,
-    /// Squared distances from that space.
-    outside: Vec<f32>,
-    /// The queries as bytes, where all of them are and vectors are stored so.
+    /// Squared distance of each query from the truncated space.
+    residual_squared: Vec<f32>,
+    /// The queries as bytes, if the index stores bytes and all queries consist of them.
     bytes: Vec<u8>,
 }
 
 impl Snapshot<'_> {
-    /// What [`Snapshot::rotate_roughly`] makes of each query.
+    /// [`Snapshot::rotate_for_estimates`] for each query.
     fn rotate_many(&self, queries: Rows<'_>) -> Rotated {
         let (count, dim, wide) = (queries.len(), queries.dim(), self.segment.cells.dim());
         let mean = &self.index.transform.mean;
@@ -34,22 +34,27 @@ impl Snapshot<'_> {
                 .prepare(queries.data(), &mut bytes),
             Prepared::Bytes(_)
         );
-        let coarse = match self.index.segment.vectors.element() {
-            StoredType::U8 => self.segment.coarse(mean, self.index.build_stats.radius),
+        let int8_rotation = match self.index.segment.vectors.element() {
+            StoredType::U8 => self
+                .segment
+                .int8_rotation(mean, self.index.build_stats.radius),
             _ => None,
         };
-        let mut outside = Vec::with_capacity(count);
-        if let (true, Some(coarse)) = (is_bytes, coarse) {
-            coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rotated);
+        let mut residual_squared = Vec::with_capacity(count);
+        if let (true, Some(int8_rotation)) = (is_bytes, int8_rotation) {
+            int8_rotation.rotate(&bytes, dim, &mut Vec::new(), &mut rotated);
             for (query, rotated) in queries.iter().zip(rotated.chunks_exact(wide)) {
-                outside.push(beyond(garlic_simd::l2_squared(query, mean), rotated));
+                residual_squared.push(transform::residual_squared(
+                    garlic_simd::l2_squared(query, mean),
+                    rotated,
+                ));
             }
-        } else if coarse.is_some() {
-            // Bytes and others: each as it would be alone.
+        } else if int8_rotation.is_some() {
+            // Some queries are bytes and some are not. Rotate each as a single query would be.
             bytes.clear();
             let mut scratch = QueryScratch::default();
             for (query, rotated) in queries.iter().zip(rotated.chunks_exact_mut(wide)) {
-                outside.push(self.rotate_roughly(query, &mut scratch));
+                residual_squared.push(self.rotate_for_estimates(query, &mut scratch));
                 rotated.copy_from_slice(&scratch.query);
             }
         } else {
@@ -59,17 +64,18 @@ impl Snapshot<'_> {
             }
             garlic_simd::dots_many(&self.segment.rotation, &centred, dim, &mut rotated);
             let pairs = centred.chunks_exact(dim).zip(rotated.chunks_exact(wide));
-            outside.extend(pairs.map(|(c, q)| beyond(garlic_simd::dot(c, c), q)));
+            residual_squared
+                .extend(pairs.map(|(c, q)| transform::residual_squared(garlic_simd::dot(c, c), q)));
         }
         Rotated {
             rotated,
-            outside,
+            residual_squared,
             bytes,
         }
     }
 
-    /// Answers a batch of queries into the places of their answers: rotation and projections are made for all of
-    /// them together, cell by cell. The answers are those of [`Snapshot::search`].
+    /// Answers a batch of queries into `answers`. Rotations and projections are computed for all queries together,
+    /// cell by cell. The answers are those of [`Snapshot::search`].
     pub(crate) fn search_many(
         &self,
         asked: Rows<'_>,
@@ -84,18 +90,18 @@ impl Snapshot<'_> {
         let rank = self.segment.cells.rank();
         let Rotated {
             rotated,
-            outside,
+            residual_squared,
             bytes,
         } = self.rotate_many(queries);
 
-        // Every query visits as many cells: all, or as many as have points that count.
+        // Every query visits the same number of cells: `probes`, or all cells with admitted points.
         let mut probes = plan.probes.min(self.cells());
         let mut cells = Vec::with_capacity(count * probes);
         let mut scored = Vec::with_capacity(count);
         for query in rotated.chunks_exact(wide) {
             scratch.query.clear();
             scratch.query.extend_from_slice(query);
-            self.cells_for(probes, plan.grouped, scratch);
+            self.choose_cells(probes, plan.coarse_routing, scratch);
             cells.extend_from_slice(&scratch.cells);
             scored.push(scratch.scored);
             probes = scratch.cells.len();
@@ -130,7 +136,7 @@ impl Snapshot<'_> {
             scratch
                 .projected
                 .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
-            self.candidates(outside[i], plan, scratch, &mut work);
+            self.find_candidates(residual_squared[i], plan, scratch, &mut work);
             let prepared = match bytes.get(i * dim..(i + 1) * dim) {
                 Some(bytes) => Prepared::Bytes(bytes),
                 None => self
@@ -140,8 +146,8 @@ impl Snapshot<'_> {
                     .prepare(query, &mut scratch.bytes),
             };
             self.rerank(&prepared, plan, &scratch.found, best, &mut work, |_| ());
-            self.read_strangers(query, best, &mut work);
-            self.count(probes, scored[i], &mut work);
+            self.scan_uncovered(query, best, &mut work);
+            self.count_madds(probes, scored[i], &mut work);
             let hits = Metric::report(self, asked.row(i), best, plan.wanted);
             *answer = Answer::new(hits, work, false);
         }

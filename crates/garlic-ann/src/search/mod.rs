@@ -1,9 +1,9 @@
-//! A query's way.
+//! Search.
 //!
-//! In: a query and a [`Search`](crate::Search). Out: an [`Answer`](crate::Answer). `plan` fills in all defaults, `route`
-//! rotates the query and finds its cells, `scan` orders their bins and scans codes, `rerank` computes exact distances;
-//! `query` is the way itself, `batch` the same for many queries at once, `exact` the same with proof, `range` finds all
-//! points within a radius. `cost` is the one cost model.
+//! In: a query and a [`Search`](crate::Search). Out: an [`Answer`](crate::Answer). `plan` fills in all defaults,
+//! `route` rotates the query and chooses cells, `scan` orders their bins and scans codes, and `rerank` computes exact
+//! distances. `query` runs these steps for one query, `batch` for many. `exact` returns proven neighbours, `range`
+//! all points within a radius. `cost` is the cost model that all of them share.
 
 mod batch;
 mod cost;
@@ -16,7 +16,7 @@ mod route;
 mod scan;
 mod searcher;
 
-pub(crate) use cost::Prices;
-pub(crate) use query::{QueryScratch, reach};
+pub(crate) use cost::CostModel;
+pub(crate) use query::{QueryScratch, bin_limit};
 pub(crate) use rerank::Reranked;
 pub use searcher::Searcher;

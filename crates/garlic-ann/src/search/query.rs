@@ -1,5 +1,5 @@
-//! A query's way through the default preset: `route` (rotate, choose cells, project), `bins` (order them, scan their
-//! codes), `rerank` (exact distances). `batch` shares the first of these among queries, `exact` proves its answers.
+//! One approximate query: `route` (rotate, choose cells, project), `scan` (order bins, scan codes), `rerank` (exact
+//! distances). `batch` shares the first step among queries.
 
 use garlic_simd::Estimate;
 
@@ -10,47 +10,47 @@ use crate::segment::Snapshot;
 use garlic_core::vectors::Prepared;
 use garlic_core::{SearchStats, TopK};
 
-/// Bins and vectors that are asked from memory ahead of their use.
+/// Number of bins and vectors to prefetch ahead of their use.
 pub(super) const AHEAD: usize = 8;
 
-/// Buffers of one query at a time.
+/// Buffers of one query.
 #[derive(Default)]
 pub(crate) struct QueryScratch {
     pub(super) centred: Vec<f32>,
     pub(super) query: Vec<f32>,
-    /// Squared distance of the query from the mean of the space.
+    /// Squared distance of the query from the mean of the data.
     pub(super) whole: f32,
     pub(super) distances: Vec<f32>,
     pub(crate) cells: Vec<Estimate>,
-    /// How many means were looked at to find them.
+    /// Number of means that were compared to find the cells.
     pub(super) scored: usize,
     pub(super) y: Vec<f32>,
-    /// Coordinates in the frames of all probed cells, where they are known already.
+    /// Coordinates in the frames of all probed cells, if they are computed already.
     pub(super) projected: Vec<f32>,
     pub(super) bin_weights: Vec<i8>,
-    /// Weights of all probed cells, `width` each.
+    /// Query weights of all probed cells, `width` each.
     pub(super) weights: Vec<i8>,
     pub(super) probes: Vec<Probe>,
-    /// Number of the probe of a cell; only those of this query are looked at.
+    /// Number of the probe of each cell. Valid for the probed cells only.
     pub(super) probe_of: Vec<u32>,
     pub(crate) bins: Vec<Estimate>,
-    /// Bins of the first cells that were not among the first to be scanned.
-    pub(super) later: Vec<Estimate>,
+    /// Bins of the first cells that are not in the first scan.
+    pub(super) deferred: Vec<Estimate>,
     pub(crate) found: Vec<Estimate>,
     pub(super) spare: Vec<Estimate>,
-    /// The query as bytes, where it is made of them and vectors are stored so.
+    /// The query as bytes, if the index stores bytes and the query consists of them.
     pub(super) bytes: Vec<u8>,
     pub(super) sums: Vec<i32>,
 }
 
-/// The estimate up to which bins count when that of the worst candidate is `limit`. Where neighbours are closer together
-/// than codes can tell, estimates may be below zero.
-pub(crate) fn reach(limit: f32, bin_prune_ratio: f32) -> f32 {
+/// The estimate up to which bins are scanned, given the estimate `limit` of the worst candidate. Estimates may be
+/// negative if neighbours are closer together than the resolution of the codes.
+pub(crate) fn bin_limit(limit: f32, bin_prune_ratio: f32) -> f32 {
     limit.max(limit * bin_prune_ratio)
 }
 
-/// Keeps the `keep` best of `list` and returns the limit below which a newcomer counts.
-pub(super) fn shrink(list: &mut Vec<Estimate>, keep: usize) -> f32 {
+/// Keeps the `keep` best of `list`. Returns the estimate that a new entry has to beat.
+pub(super) fn keep_best(list: &mut Vec<Estimate>, keep: usize) -> f32 {
     garlic_simd::keep_smallest(list, keep).estimate
 }
 
@@ -63,28 +63,28 @@ impl Snapshot<'_> {
         scratch: &mut QueryScratch,
         best: &mut TopK,
     ) -> SearchStats {
-        self.search_watched(query, plan, scratch, best, |_| ())
+        self.search_observed(query, plan, scratch, best, |_| ())
     }
 
-    /// Answers one query into `best`; `watch` sees every candidate.
-    pub(crate) fn search_watched(
+    /// Answers one query into `best`. `observe` is called for every candidate.
+    pub(crate) fn search_observed(
         &self,
         query: &[f32],
         plan: &Plan,
         scratch: &mut QueryScratch,
         best: &mut TopK,
-        watch: impl FnMut(Reranked),
+        observe: impl FnMut(Reranked),
     ) -> SearchStats {
         let mut work = SearchStats::default();
-        let outside = self.rotate_roughly(query, scratch);
-        // With bins that are left out by their estimates the choice of cells matters little, and the plain
-        // distance is cheaper; a fixed number of cells should be the best ones.
+        let residual_squared = self.rotate_for_estimates(query, scratch);
+        // If bins are pruned by their estimates, the choice of cells matters little and the plain distance is
+        // cheaper. With a fixed number of bins, the best cells are chosen by the anisotropic score.
         let projected = if plan.bin_prune_ratio.is_finite() {
-            self.cells_for(plan.probes, plan.grouped, scratch);
+            self.choose_cells(plan.probes, plan.coarse_routing, scratch);
             if plan.widens && self.is_sparse(scratch) {
                 if plan.all_if_sparse {
                     work = self.brute_force(query, plan.k, best);
-                    self.count(0, scratch.scored, &mut work);
+                    self.count_madds(0, scratch.scored, &mut work);
                     return work;
                 }
                 self.nearest_cells(usize::MAX, scratch);
@@ -93,19 +93,24 @@ impl Snapshot<'_> {
         } else {
             self.best_cells(plan.probes, scratch)
         };
-        self.candidates(outside, plan, scratch, &mut work);
+        self.find_candidates(residual_squared, plan, scratch, &mut work);
         let prepared = match scratch.bytes.is_empty() {
             true => Prepared::Float(query),
             false => Prepared::Bytes(&scratch.bytes),
         };
-        self.rerank(&prepared, plan, &scratch.found, best, &mut work, watch);
-        self.read_strangers(query, best, &mut work);
-        self.count(projected, scratch.scored, &mut work);
+        self.rerank(&prepared, plan, &scratch.found, best, &mut work, observe);
+        self.scan_uncovered(query, best, &mut work);
+        self.count_madds(projected, scratch.scored, &mut work);
         work
     }
 
-    /// Counts the multiply-adds of a query that looked at `scored` means and probed `probed` cells.
-    pub(in crate::search) fn count(&self, probed: usize, scored: usize, work: &mut SearchStats) {
+    /// Counts the multiply-adds of a query that compared `scored` means and probed `probed` cells.
+    pub(in crate::search) fn count_madds(
+        &self,
+        probed: usize,
+        scored: usize,
+        work: &mut SearchStats,
+    ) {
         let (rank, wide) = (self.segment.cells.rank(), self.segment.cells.dim());
         let dim = self.index.transform.dim();
         work.rotation_madds = (dim * (wide + 1) + wide) as u64;

@@ -1,4 +1,4 @@
-//! All points within a radius.
+//! Range search: all points within a radius.
 
 use super::query::{AHEAD, QueryScratch};
 use super::searcher::Scratch;
@@ -9,20 +9,20 @@ use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 use rayon::prelude::*;
 
-/// Neighbours whose setting tells how far estimates can be trusted.
-const LIKE_K: usize = 10;
+/// The calibrated setting for this number of neighbours decides how far estimates are trusted.
+const RANGE_PLAN_K: usize = 10;
 
-/// Squared distance inside the index, identifier and position of a point.
+/// Squared distance in the embedding, identifier and position of a point.
 type Found = (f32, u64, u32);
 
 impl Index {
-    /// All points within a radius of a query, by (distance, id).
+    /// All points within a radius of a query, ordered by distance and identifier.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     pub fn range(&self, query: &[f32], range: &RangeSearch) -> Result<Answer> {
         range.check()?;
-        self.check_order()?;
+        self.check_layout()?;
         self.check_query(query, 0)?;
         let allowed = range.wanted_filter().map(|f| translate(f, self));
         let allowed = allowed.transpose()?;
@@ -33,10 +33,10 @@ impl Index {
     /// All points within a radius of every query, in order, on [`RangeSearch::threads`] threads.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     pub fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>> {
         range.check()?;
-        self.check_order()?;
+        self.check_layout()?;
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }
@@ -62,11 +62,11 @@ impl Index {
             );
             answers.collect()
         });
-        // The first error by the order of queries, whatever the threads did first.
+        // Return the first error in the order of queries, whatever order the threads worked in.
         answers.into_iter().collect()
     }
 
-    /// One query that has been checked; `row` is what an error calls it.
+    /// Answers one checked query. Errors name it by `row`.
     fn run_range(
         &self,
         query: &[f32],
@@ -77,8 +77,8 @@ impl Index {
     ) -> Result<Answer> {
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
-        let view = self.snapshot().with(allowed);
-        let answer = self.find_range(query, inside, row, range, &view, scratch);
+        let snapshot = self.snapshot().with(allowed);
+        let answer = self.find_range(query, inside, row, range, &snapshot, scratch);
         scratch.embedded = buffer;
         answer
     }
@@ -89,30 +89,30 @@ impl Index {
         inside: &[f32],
         row: usize,
         range: &RangeSearch,
-        view: &Snapshot<'_>,
+        snapshot: &Snapshot<'_>,
         scratch: &mut Scratch,
     ) -> Result<Answer> {
         let (radius, recall) = (range.radius(), range.wanted_recall());
         if recall.is_none()
-            && let Some((settled, stats)) = Metric::close_range(view, query, inside, radius)
+            && let Some((settled, stats)) = Metric::close_range(snapshot, query, inside, radius)
         {
             return Ok(Answer::new(settled.proved(row)?, stats, true));
         }
-        // What is reported decides: within this are all that it could let in.
+        // The reported distance decides. This limit includes every point that may be reported.
         let squared = self.embedding.limit(query, radius);
         let mut stats = SearchStats::default();
-        // Where a target takes everything, everything is looked at with proof.
-        let plan = recall.map(|recall| view.plan(LIKE_K, recall));
+        // If a target needs everything, the search is exact.
+        let plan = recall.map(|recall| snapshot.plan(RANGE_PLAN_K, recall));
         let plan = plan.filter(|plan| !plan.all);
-        let found = view.range(inside, squared, plan.as_ref(), scratch, &mut stats);
+        let found = snapshot.range(inside, squared, plan.as_ref(), scratch, &mut stats);
         stats.exact_madds = stats.candidates * self.transform.dim() as u64;
-        let hits = Metric::report_range(view, query, radius, found.into_iter());
+        let hits = Metric::report_range(snapshot, query, radius, found.into_iter());
         Ok(Answer::new(hits, stats, plan.is_none()))
     }
 }
 
 impl Snapshot<'_> {
-    /// Points within a squared distance: all of them, or those that a search by `plan` is likely to find.
+    /// All points within a squared distance or, with a `plan`, those that an approximate search finds.
     fn range(
         &self,
         query: &[f32],
@@ -131,7 +131,7 @@ impl Snapshot<'_> {
         }
         let listed = match plan {
             Some(plan) => {
-                *work += self.likely_within(query, squared, plan, scratch, best);
+                *work += self.range_candidates(query, squared, plan, scratch, best);
                 true
             }
             None => {
@@ -171,12 +171,12 @@ impl Snapshot<'_> {
         found
     }
 
-    /// Leaves points that are likely within a squared distance in `scratch`: those that their codes put there, and
-    /// as many more as estimates are wrong by in a search of this recall.
+    /// Stores the points that are probably within a squared distance in `scratch`.
     ///
-    /// A search for neighbours tells how far beyond a distance the estimates of such points reach: as far as those of
-    /// its candidates. A radius smaller than the distance of neighbours is searched like theirs.
-    fn likely_within(
+    /// A search for neighbours shows how far the estimates of its candidates exceed the distance of the k-th
+    /// neighbour. The limit on estimates exceeds the radius by the same factor. A radius smaller than the distance of
+    /// the neighbours is searched like that distance.
+    fn range_candidates(
         &self,
         query: &[f32],
         squared: f32,
@@ -187,20 +187,27 @@ impl Snapshot<'_> {
         let mut work = self.search(query, plan, scratch, best);
         let candidates = scratch.found.iter().map(|f| f.estimate);
         let farthest = candidates.fold(best.worst(), f32::max);
-        // Infinite when there are fewer neighbours than were asked for, and no number when all distances are 0.
-        let beyond = (farthest / best.worst()).max(1.0);
-        let limit = (squared.max(best.worst()) * beyond).max(farthest).next_up();
-        let outside = self.rotate_roughly(query, scratch);
+        // Infinite if there are fewer neighbours than requested. NaN, which `max` ignores, if all distances are 0.
+        let overestimate = (farthest / best.worst()).max(1.0);
+        let limit = (squared.max(best.worst()) * overestimate)
+            .max(farthest)
+            .next_up();
+        let residual_squared = self.rotate_for_estimates(query, scratch);
         self.nearest_cells(self.cells(), scratch);
         let cells = scratch.cells.len();
-        self.start(scratch);
+        self.reset_scan(scratch);
         for number in 0..cells {
-            self.score_bins(number, outside, limit * plan.bin_prune_ratio, scratch);
+            self.score_bins(
+                number,
+                residual_squared,
+                limit * plan.bin_prune_ratio,
+                scratch,
+            );
         }
         let mut more = SearchStats::default();
         self.scan(usize::MAX, f32::INFINITY, limit, scratch, &mut more);
         more.bins_ordered += self.bins() as u64;
-        self.count(cells, self.cells(), &mut more);
+        self.count_madds(cells, self.cells(), &mut more);
         work += more;
         work
     }

@@ -1,4 +1,4 @@
-//! Exact distances of the best candidates.
+//! Reranks the best candidates by exact distances.
 
 use garlic_core::{SearchStats, TopK};
 use garlic_simd::Estimate;
@@ -13,15 +13,15 @@ pub(crate) struct Reranked {
     pub(crate) at: u32,
     pub(crate) estimate: f32,
     pub(crate) squared: f32,
-    /// The squared distance that it had to beat.
+    /// The squared distance of the k-th best before this candidate.
     pub(crate) worst: f32,
-    /// Whether it is among the best now, and was not before.
+    /// Whether the candidate is new among the k best.
     pub(crate) new: bool,
 }
 
 impl Snapshot<'_> {
-    /// Reads the points that came from where no cell was fitted, which estimates say nothing about.
-    pub(super) fn read_strangers(&self, query: &[f32], best: &mut TopK, work: &mut SearchStats) {
+    /// Computes the distances of uncovered points, for which there are no valid estimates.
+    pub(super) fn scan_uncovered(&self, query: &[f32], best: &mut TopK, work: &mut SearchStats) {
         let index = self.index;
         for (id, vector) in index.uncovered.iter(index.transform.dim()) {
             let squared = garlic_simd::l2_squared(query, vector);
@@ -35,7 +35,7 @@ impl Snapshot<'_> {
         work.candidates += index.uncovered.len() as u64;
     }
 
-    /// Exact distances of the candidates in `found`; `watch` sees each of them.
+    /// Computes exact distances of the candidates in `found`. `observe` is called for each of them.
     pub(super) fn rerank(
         &self,
         query: &Prepared<'_>,
@@ -43,7 +43,7 @@ impl Snapshot<'_> {
         found: &[Estimate],
         best: &mut TopK,
         work: &mut SearchStats,
-        mut watch: impl FnMut(Reranked),
+        mut observe: impl FnMut(Reranked),
     ) {
         best.start_for(plan.k, self.index.spills());
         for f in found.iter().take(AHEAD) {
@@ -59,12 +59,12 @@ impl Snapshot<'_> {
             let squared = self.distance(f.at, query);
             work.candidates += 1;
             let worst = best.worst();
-            // Equal distances are told apart by their identifiers.
+            // Ties are broken by identifier.
             let new = squared <= worst
                 && self
                     .point(f.at)
                     .is_some_and(|point| best.offer(squared, point.id, f.at));
-            watch(Reranked {
+            observe(Reranked {
                 at: f.at,
                 estimate: f.estimate,
                 squared,

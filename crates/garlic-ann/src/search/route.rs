@@ -2,16 +2,15 @@
 
 use garlic_simd::Estimate;
 
-use super::query::{QueryScratch, shrink};
+use super::query::{QueryScratch, keep_best};
 use crate::segment::Snapshot;
-use crate::transform::beyond;
+use crate::transform::residual_squared;
 use garlic_core::vectors::Prepared;
 
-/// Cells whose share of allowed points is below this multiple of the whole index's are sparse.
-const SPARSE: f64 = 0.9;
+/// The cells near a query are sparse if their share of allowed points is below this multiple of the overall share.
+const SPARSE_RATIO: f64 = 0.9;
 
-/// A cell or a group at a squared distance; infinitely far where that is no number, as it may be in a file that nobody has
-/// checked.
+/// An entry at a squared distance. NaN, which a file that was not verified may contain, becomes infinity.
 fn at_distance(at: u32, squared: f32) -> Estimate {
     let estimate = if squared >= 0.0 {
         squared
@@ -34,7 +33,7 @@ impl Snapshot<'_> {
         scratch.cells.iter().map(|c| c.at).collect()
     }
 
-    /// Leaves the rotated query in `scratch` and returns its squared distance from the truncated space.
+    /// Rotates the query into `scratch`. Returns its squared distance from the truncated space.
     pub(in crate::search) fn rotate(&self, query: &[f32], scratch: &mut QueryScratch) -> f32 {
         let mean = &self.index.transform.mean;
         scratch.projected.clear();
@@ -46,24 +45,25 @@ impl Snapshot<'_> {
         garlic_simd::dots(&self.segment.rotation, &scratch.centred, &mut scratch.query);
         let whole = garlic_simd::dot(&scratch.centred, &scratch.centred);
         scratch.whole = whole;
-        beyond(whole, &scratch.query)
+        residual_squared(whole, &scratch.query)
     }
 
-    /// The same for estimates: a query of bytes, which it leaves in `scratch` as well, is rotated in whole numbers.
-    pub(crate) fn rotate_roughly(&self, query: &[f32], scratch: &mut QueryScratch) -> f32 {
+    /// [`Snapshot::rotate`] for estimates. A byte query is rotated with the 8-bit rotation and stays in `scratch` as
+    /// bytes.
+    pub(crate) fn rotate_for_estimates(&self, query: &[f32], scratch: &mut QueryScratch) -> f32 {
         let QueryScratch { bytes, sums, .. } = scratch;
         let space = &self.index.transform;
         let is_bytes = matches!(
             self.index.segment.vectors.prepare(query, bytes),
             Prepared::Bytes(_)
         );
-        let coarse = match is_bytes {
+        let int8_rotation = match is_bytes {
             true => self
                 .segment
-                .coarse(&space.mean, self.index.build_stats.radius),
+                .int8_rotation(&space.mean, self.index.build_stats.radius),
             false => None,
         };
-        let Some(coarse) = coarse else {
+        let Some(int8_rotation) = int8_rotation else {
             if !is_bytes {
                 bytes.clear();
             }
@@ -71,12 +71,12 @@ impl Snapshot<'_> {
         };
         scratch.projected.clear();
         scratch.query.resize(self.segment.cells.dim(), 0.0);
-        coarse.rotate(bytes, query.len(), sums, &mut scratch.query);
-        beyond(garlic_simd::l2_squared(query, &space.mean), &scratch.query)
+        int8_rotation.rotate(bytes, query.len(), sums, &mut scratch.query);
+        residual_squared(garlic_simd::l2_squared(query, &space.mean), &scratch.query)
     }
 
-    /// Leaves the `count` cells nearest to the rotated query in `scratch`, nearest first; fewer when fewer have
-    /// points that count.
+    /// Stores the `count` cells nearest to the rotated query in `scratch`, nearest first. Cells without admitted
+    /// points are left out.
     pub(crate) fn nearest_cells(&self, count: usize, scratch: &mut QueryScratch) {
         let cells = self.cells();
         scratch.scored = cells;
@@ -93,28 +93,33 @@ impl Snapshot<'_> {
                 .extend(numbered.filter(|e| self.counted_in(e.at as usize) > 0));
         }
         if count < scratch.cells.len() {
-            shrink(&mut scratch.cells, count);
+            keep_best(&mut scratch.cells, count);
         }
         scratch.cells.sort_unstable_by_key(Estimate::key);
     }
 
-    /// The same, by way of groups of cells if `grouped`.
-    pub(super) fn cells_for(&self, count: usize, grouped: bool, scratch: &mut QueryScratch) {
-        if !grouped || !self.near_groups(count, scratch) {
+    /// [`Snapshot::nearest_cells`] with the coarse quantizer if `coarse_routing`.
+    pub(super) fn choose_cells(
+        &self,
+        count: usize,
+        coarse_routing: bool,
+        scratch: &mut QueryScratch,
+    ) {
+        if !coarse_routing || !self.nearest_cells_coarse(count, scratch) {
             self.nearest_cells(count, scratch);
         }
     }
 
-    /// The same by way of groups of cells, where there are any and every point counts; tells whether that was so. Cells of
-    /// groups that are farther away may be missed.
-    fn near_groups(&self, count: usize, scratch: &mut QueryScratch) -> bool {
+    /// [`Snapshot::nearest_cells`] with the coarse quantizer. Returns false if there is none or if some points are
+    /// not admitted. It may miss cells of farther clusters.
+    fn nearest_cells_coarse(&self, count: usize, scratch: &mut QueryScratch) -> bool {
         if !self.admits_all() {
             return false;
         }
-        let Some((groups, enough)) = self
+        let Some((quantizer, enough)) = self
             .segment
-            .groups()
-            .and_then(|groups| Some((groups, groups.enough(count)?)))
+            .coarse_quantizer()
+            .and_then(|quantizer| Some((quantizer, quantizer.min_compared(count)?)))
         else {
             return false;
         };
@@ -125,15 +130,15 @@ impl Snapshot<'_> {
             bins: order,
             ..
         } = scratch;
-        distances.resize(groups.len(), 0.0);
-        garlic_simd::l2_squared_rows(&groups.centres, query, distances);
+        distances.resize(quantizer.len(), 0.0);
+        garlic_simd::l2_squared_rows(&quantizer.centres, query, distances);
         order.clear();
         let numbered = (0..).zip(distances.iter());
         order.extend(numbered.map(|(at, d)| at_distance(at, *d)));
         order.sort_unstable_by_key(Estimate::key);
         cells.clear();
-        for group in order.iter() {
-            let (numbers, means) = groups.get(group.at as usize);
+        for cluster in order.iter() {
+            let (numbers, means) = quantizer.get(cluster.at as usize);
             distances.resize(numbers.len(), 0.0);
             garlic_simd::l2_squared_rows(means, query, distances);
             let numbered = numbers.iter().zip(distances.iter());
@@ -142,18 +147,18 @@ impl Snapshot<'_> {
                 break;
             }
         }
-        scratch.scored = groups.len() + cells.len();
+        scratch.scored = quantizer.len() + cells.len();
         if count < cells.len() {
-            shrink(cells, count);
+            keep_best(cells, count);
         }
         cells.sort_unstable_by_key(Estimate::key);
         true
     }
 
-    /// Leaves the `count` cells with the smallest tempered score in `scratch`, best first, with the coordinates
-    /// in their frames; returns how many cells were projected into for that.
+    /// Stores the `count` cells with the smallest anisotropic score in `scratch`, best first, with the coordinates of
+    /// the query in their frames. Returns the number of cells that the query was projected into.
     ///
-    /// The score decides among about twice as many cells as are wanted, the nearest by plain distance.
+    /// The score is computed for about twice as many cells as are needed, chosen by plain distance.
     pub(in crate::search) fn best_cells(&self, count: usize, scratch: &mut QueryScratch) -> usize {
         let shortlist = 2 * count.min(self.cells()) + 8;
         self.nearest_cells(shortlist, scratch);
@@ -168,14 +173,15 @@ impl Snapshot<'_> {
         for number in 0..shortlist {
             let cell = scratch.cells[number];
             self.project(number, 0.0, scratch);
-            let score = (cell.estimate - self.relief(cell.at as usize, &scratch.y)).max(0.0);
+            let score =
+                (cell.estimate - self.anisotropic_discount(cell.at as usize, &scratch.y)).max(0.0);
             scored.push(Estimate {
                 at: number as u32,
                 estimate: score,
             });
             coordinates.extend_from_slice(&scratch.y);
         }
-        shrink(&mut scored, count);
+        keep_best(&mut scored, count);
         scored.sort_unstable_by_key(Estimate::key);
         let all = std::mem::take(&mut scratch.cells);
         for chosen in &scored {
@@ -188,12 +194,12 @@ impl Snapshot<'_> {
         shortlist
     }
 
-    /// Leaves the coordinates of the query in the frame of a probed cell in `scratch`; returns its squared
-    /// distance from the cell's mean.
+    /// Stores the coordinates of the query in the frame of a probed cell in `scratch`. Returns its squared distance
+    /// from the mean of the cell.
     pub(in crate::search) fn project(
         &self,
         number: usize,
-        outside: f32,
+        residual_squared: f32,
         scratch: &mut QueryScratch,
     ) -> f32 {
         let rank = self.segment.cells.rank();
@@ -207,30 +213,30 @@ impl Snapshot<'_> {
                 self.centre(at, &mut scratch.y);
             }
         }
-        cell.estimate + outside
+        cell.estimate + residual_squared
     }
 
-    /// Turns inner products with a cell's axes into coordinates in its frame.
+    /// Turns inner products with the axes of a cell into coordinates in its frame.
     pub(in crate::search) fn centre(&self, cell: usize, products: &mut [f32]) {
         for (y, o) in products.iter_mut().zip(self.origin(cell)) {
             *y -= o;
         }
     }
 
-    /// Whether fewer points are allowed around the query, as far as the cells in `scratch` reach, than elsewhere: the
-    /// neighbours of a query outside of what is allowed lie in any of the cells beyond.
+    /// Whether the share of allowed points near the query is lower than elsewhere. Then the allowed neighbours may
+    /// lie in any of the cells farther away.
     pub(super) fn is_sparse(&self, scratch: &QueryScratch) -> bool {
-        let reach = scratch.cells.last().map_or(0.0, |cell| cell.estimate);
+        let bin_limit = scratch.cells.last().map_or(0.0, |cell| cell.estimate);
         let near = scratch
             .distances
             .iter()
             .enumerate()
-            .filter(|(_, d)| **d <= reach);
+            .filter(|(_, d)| **d <= bin_limit);
         let (allowed, points) = near.fold((0, 0), |(allowed, points), (cell, _)| {
             let more = self.counted_in(cell);
             (allowed + more, points + self.points_in(cell))
         });
         let share = self.counted() as f64 / self.index.len().max(1) as f64;
-        (allowed as f64) < SPARSE * share * points as f64
+        (allowed as f64) < SPARSE_RATIO * share * points as f64
     }
 }

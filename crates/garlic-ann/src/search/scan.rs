@@ -1,6 +1,6 @@
-//! Bins in the order of their estimated distances, and the codes of their points.
+//! Orders bins by their estimated distances and scans the codes of their points.
 
-use super::query::{AHEAD, QueryScratch, reach, shrink};
+use super::query::{AHEAD, QueryScratch, bin_limit, keep_best};
 use crate::plan::Plan;
 use crate::quantize::probe;
 use crate::quantize::{BIN_BITS, zero_code};
@@ -8,45 +8,44 @@ use crate::segment::{BinView, Snapshot};
 use garlic_core::SearchStats;
 use garlic_simd::{CodeQuery, Estimate};
 
-/// Steps of the rough order of bins and candidates, the multiple of their mean size that is much, and how many of the first
-/// bins are in exact order.
-const STEPS: usize = 64;
-const CROWDED: usize = 4;
-const EXACT_BINS: usize = 32;
+/// Number of buckets, the multiple of the mean bucket size above which a bucket is sorted, and the number of bins at
+/// the front that are sorted.
+const BUCKETS: usize = 64;
+const CROWDED_FACTOR: usize = 4;
+const SORTED_BINS: usize = 32;
 
-/// Orders `list` from near to far: the first `exact` of them exactly, and all others by the step of the range that an
-/// estimate falls into.
+/// Orders `list` from near to far: the first `exact` entries by their estimates, the others by equal-width buckets.
 ///
-/// What follows stops at the first estimate that is too far, most often among the first. Where few estimates are far from all
-/// others, one step holds most of the list and is put in order as well.
-fn arrange(list: &mut [Estimate], exact: usize, spare: &mut Vec<Estimate>) {
-    if list.len() <= STEPS / 2 {
+/// Scans usually stop among the first entries, so the order of the rest matters little. If a few estimates are far
+/// from all others, one bucket holds most of the list and is sorted as well.
+fn bucket_sort(list: &mut [Estimate], exact: usize, spare: &mut Vec<Estimate>) {
+    if list.len() <= BUCKETS / 2 {
         list.sort_unstable_by_key(Estimate::key);
         return;
     }
     let (low, high) = list.iter().fold((f32::INFINITY, 0.0f32), |(low, high), e| {
         (low.min(e.estimate), high.max(e.estimate))
     });
-    let factor = (STEPS - 1) as f32 / (high - low).max(f32::MIN_POSITIVE);
-    let step = |e: &Estimate| ((e.estimate - low) * factor) as usize & (STEPS - 1);
-    let mut starts = [0u32; STEPS + 1];
+    let factor = (BUCKETS - 1) as f32 / (high - low).max(f32::MIN_POSITIVE);
+    let bucket = |e: &Estimate| ((e.estimate - low) * factor) as usize & (BUCKETS - 1);
+    let mut starts = [0u32; BUCKETS + 1];
     for e in list.iter() {
-        starts[step(e) + 1] += 1;
+        starts[bucket(e) + 1] += 1;
     }
-    for i in 0..STEPS {
+    for i in 0..BUCKETS {
         starts[i + 1] += starts[i];
     }
     spare.clear();
     spare.extend_from_slice(list);
     for e in spare.iter() {
-        let at = &mut starts[step(e)];
+        let at = &mut starts[bucket(e)];
         list[*at as usize] = *e;
         *at += 1;
     }
-    // Each start has moved to the end of its step.
-    let crowded = (CROWDED * list.len() / STEPS).max(CROWDED);
+    // Each start has moved to the end of its bucket.
+    let crowded = (CROWDED_FACTOR * list.len() / BUCKETS).max(CROWDED_FACTOR);
     let mut first = 0;
-    for end in starts.iter().take(STEPS) {
+    for end in starts.iter().take(BUCKETS) {
         let end = *end as usize;
         if first < exact || end - first > crowded {
             list[first..end].sort_unstable_by_key(Estimate::key);
@@ -56,17 +55,17 @@ fn arrange(list: &mut [Estimate], exact: usize, spare: &mut Vec<Estimate>) {
 }
 
 impl Snapshot<'_> {
-    /// Projects the query into a probed cell and appends the bins that are estimated nearer than `limit`.
+    /// Projects the query into a probed cell and appends the bins whose estimate is below `limit`.
     pub(crate) fn score_bins(
         &self,
         number: usize,
-        outside: f32,
+        residual_squared: f32,
         limit: f32,
         scratch: &mut QueryScratch,
     ) {
         let encoded = &self.segment.encoded;
         let (rank, width) = (self.segment.cells.rank(), encoded.width);
-        let base = self.project(number, outside, scratch);
+        let base = self.project(number, residual_squared, scratch);
         let at = scratch.cells[number].at as usize;
         scratch.probe_of[at] = number as u32;
         let weights = &mut scratch.weights[number * width..][..width];
@@ -86,17 +85,17 @@ impl Snapshot<'_> {
             scale: bins.scale,
             offset: bins.offset,
         };
-        match self.run(at) {
-            Some((run, first)) => {
-                let (codes, found) = (&*run.bin_blocks, &mut scratch.bins);
+        match self.rewritten(at) {
+            Some((rewritten, first)) => {
+                let (codes, found) = (&*rewritten.bin_blocks, &mut scratch.bins);
                 garlic_simd::scan_codes(BIN_BITS, codes, &query, limit, first, found);
             }
             None => encoded.scan_bins(at, &query, limit, &mut scratch.bins),
         }
     }
 
-    /// Scans the codes of `bins` in their order, as long as they are within `bin_prune_ratio` of the limit; returns the
-    /// new limit, the worst of the `keep` best candidates so far.
+    /// Scans the codes of the bins in `scratch` in order until a bin exceeds the limit by `bin_prune_ratio`. Returns
+    /// the new limit, the estimate of the worst of the `keep` best candidates.
     pub(in crate::search) fn scan(
         &self,
         keep: usize,
@@ -115,7 +114,7 @@ impl Snapshot<'_> {
             weights,
             ..
         } = scratch;
-        // Bins are looked up once, when their codes are asked from memory.
+        // Each bin is looked up once, when its codes are prefetched.
         let look_up = |number: usize| match bins.get(number) {
             None => Default::default(),
             Some(bin) => {
@@ -133,7 +132,7 @@ impl Snapshot<'_> {
         };
         let mut ahead: [(BinView<'_>, Option<BinView<'_>>); AHEAD] = std::array::from_fn(look_up);
         for (i, bin) in bins.iter().enumerate() {
-            if bin.estimate > reach(limit, bin_prune_ratio) {
+            if bin.estimate > bin_limit(limit, bin_prune_ratio) {
                 break;
             }
             let (bin, joined) = std::mem::replace(&mut ahead[i % AHEAD], look_up(i + AHEAD));
@@ -156,13 +155,13 @@ impl Snapshot<'_> {
                 }
             }
             if found.len() >= keep.saturating_mul(2) {
-                limit = shrink(found, keep);
+                limit = keep_best(found, keep);
             }
         }
         limit
     }
 
-    /// Appends the points of a bin of a probed cell that are estimated below `limit`.
+    /// Appends the points of a bin of a probed cell whose estimate is below `limit`.
     pub(crate) fn scan_bin(&self, bin: &BinView<'_>, limit: f32, scratch: &mut QueryScratch) {
         let encoded = &self.segment.encoded;
         let number = scratch.probe_of[bin.cell as usize] as usize;
@@ -174,8 +173,8 @@ impl Snapshot<'_> {
         bin.scan(encoded.bits, &query, limit, &mut scratch.found);
     }
 
-    /// Makes room for the cells in `scratch`.
-    pub(crate) fn start(&self, scratch: &mut QueryScratch) {
+    /// Resets the buffers for the cells in `scratch`.
+    pub(crate) fn reset_scan(&self, scratch: &mut QueryScratch) {
         let width = self.segment.encoded.width;
         scratch.probe_of.resize(self.cells(), 0);
         scratch.probes.clear();
@@ -185,13 +184,12 @@ impl Snapshot<'_> {
         scratch.found.clear();
     }
 
-    /// Leaves the candidates in `scratch`, roughly nearest first; the cells are there already.
+    /// Finds candidates in the cells of `scratch` and stores them there, roughly nearest first.
     ///
-    /// The nearest cells are looked at first: their best bins give a limit, which lets only few bins of all
-    /// other cells through.
-    pub(super) fn candidates(
+    /// The nearest cells come first. Their best bins give a limit that prunes most bins of the other cells.
+    pub(super) fn find_candidates(
         &self,
-        outside: f32,
+        residual_squared: f32,
         plan: &Plan,
         scratch: &mut QueryScratch,
         work: &mut SearchStats,
@@ -203,77 +201,77 @@ impl Snapshot<'_> {
             .map(|c| self.bins_in(c.at as usize))
             .sum();
         let budget = ((bins as f64 * plan.bins).ceil() as usize).clamp(1, bins.max(1));
-        // A point may lie in two cells: so many positions hold `k` points at least.
+        // A point may be stored in two cells, so this many positions contain at least `k` points.
         let least = plan.k.saturating_mul(1 + usize::from(self.index.spills()));
         let keep = plan.rerank.max(least);
-        self.start(scratch);
+        self.reset_scan(scratch);
         let first = cells.div_ceil(4);
         let mut limit = f32::INFINITY;
         if plan.bin_prune_ratio.is_finite() {
             for number in 0..first {
-                self.score_bins(number, outside, f32::INFINITY, scratch);
+                self.score_bins(number, residual_squared, f32::INFINITY, scratch);
             }
-            // Bins that hold about three times the candidates wanted.
-            let some = (keep.saturating_mul(3) / self.mean_bin())
+            // Bins with about three times as many points as candidates are needed.
+            let first_bins = (keep.saturating_mul(3) / self.mean_bin_size())
                 .saturating_add(2)
                 .min(budget);
-            let mut later = std::mem::take(&mut scratch.later);
-            later.clear();
+            let mut deferred = std::mem::take(&mut scratch.deferred);
+            deferred.clear();
             let mut last = 0;
-            if scratch.bins.len() > some {
-                later.extend_from_slice(&scratch.bins);
-                last = garlic_simd::keep_smallest(&mut scratch.bins, some).key();
+            if scratch.bins.len() > first_bins {
+                deferred.extend_from_slice(&scratch.bins);
+                last = garlic_simd::keep_smallest(&mut scratch.bins, first_bins).key();
             }
             let scanned = scratch.bins.len();
-            arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
+            bucket_sort(&mut scratch.bins, SORTED_BINS, &mut scratch.spare);
             limit = self.scan(keep, plan.bin_prune_ratio, limit, scratch, work);
             if scratch.found.len() > keep {
-                limit = shrink(&mut scratch.found, keep);
+                limit = keep_best(&mut scratch.found, keep);
             }
-            let reach = reach(limit, plan.bin_prune_ratio);
+            let bin_limit = bin_limit(limit, plan.bin_prune_ratio);
             scratch.bins.clear();
             scratch.bins.extend(
-                later
+                deferred
                     .iter()
-                    .filter(|b| b.estimate < reach && b.key() > last),
+                    .filter(|b| b.estimate < bin_limit && b.key() > last),
             );
-            scratch.later = later;
+            scratch.deferred = deferred;
             for number in first..cells {
-                self.score_bins(number, outside, reach, scratch);
+                self.score_bins(number, residual_squared, bin_limit, scratch);
             }
             let left = budget.saturating_sub(scanned);
             if left == 0 {
                 scratch.bins.clear();
             } else if scratch.bins.len() > left {
-                shrink(&mut scratch.bins, left);
+                keep_best(&mut scratch.bins, left);
             }
         } else {
-            let mut reach = f32::INFINITY;
+            let mut bin_limit = f32::INFINITY;
             for number in 0..cells {
-                self.score_bins(number, outside, reach, scratch);
+                self.score_bins(number, residual_squared, bin_limit, scratch);
                 if scratch.bins.len() >= 2 * budget {
-                    reach = shrink(&mut scratch.bins, budget);
+                    bin_limit = keep_best(&mut scratch.bins, budget);
                 }
             }
             if scratch.bins.len() > budget {
-                shrink(&mut scratch.bins, budget);
+                keep_best(&mut scratch.bins, budget);
             }
         }
-        arrange(&mut scratch.bins, EXACT_BINS, &mut scratch.spare);
+        bucket_sort(&mut scratch.bins, SORTED_BINS, &mut scratch.spare);
         self.scan(keep, plan.bin_prune_ratio, limit, scratch, work);
         if scratch.found.len() > keep {
-            shrink(&mut scratch.found, keep);
+            keep_best(&mut scratch.found, keep);
         }
-        arrange(&mut scratch.found, 2 * plan.k, &mut scratch.spare);
+        bucket_sort(&mut scratch.found, 2 * plan.k, &mut scratch.spare);
         work.bins_ordered += bins as u64;
     }
 
-    /// Points of a bin, on average.
-    fn mean_bin(&self) -> usize {
+    /// Mean number of points per bin.
+    fn mean_bin_size(&self) -> usize {
         (self.index.len() / self.bins().max(1)).max(1)
     }
 
-    /// Drops points that do not count from the end of `found`.
+    /// Drops the points from `from` on that are not admitted.
     pub(super) fn keep_admitted(&self, from: usize, found: &mut Vec<Estimate>) {
         let mut kept = from;
         for i in from..found.len() {
@@ -307,12 +305,12 @@ mod tests {
     #[test]
     fn the_first_are_in_order_and_the_others_nearly() {
         let mut estimates = list(2000, |u| 5.0 + u);
-        arrange(&mut estimates, 100, &mut Vec::new());
+        bucket_sort(&mut estimates, 100, &mut Vec::new());
         assert_eq!(misplaced(&estimates[..100]), 0);
         let mut sorted = estimates.clone();
         sorted.sort_unstable_by_key(Estimate::key);
         for (arranged, sorted) in estimates.iter().zip(&sorted) {
-            assert!((arranged.estimate - sorted.estimate).abs() <= 1.01 / STEPS as f32);
+            assert!((arranged.estimate - sorted.estimate).abs() <= 1.01 / BUCKETS as f32);
         }
         assert!(
             misplaced(&estimates[100..]) > 100,
@@ -323,7 +321,7 @@ mod tests {
     #[test]
     fn a_few_far_away_do_not_put_all_others_into_one_step_in_no_order() {
         let mut estimates = list(2000, |u| if u < 0.01 { 1e9 } else { u });
-        arrange(&mut estimates, 20, &mut Vec::new());
+        bucket_sort(&mut estimates, 20, &mut Vec::new());
         assert_eq!(misplaced(&estimates), 0);
     }
 }

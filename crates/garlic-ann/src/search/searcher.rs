@@ -1,4 +1,4 @@
-//! Running queries: one at a time with buffers that are kept, or many in parallel.
+//! Runs queries, one at a time with reused buffers or many in parallel.
 
 use super::plan::{Planned, plan};
 use super::query::QueryScratch;
@@ -10,19 +10,19 @@ use garlic_core::{Answer, Metric, Result, Search, TopK};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-/// Queries of a batch that share the work of rotating and projecting.
-const GROUP: usize = 64;
+/// Number of queries of a batch that share rotation and projection.
+const BATCH_QUERIES: usize = 64;
 
-/// Buffers of one query at a time.
+/// Buffers of one query.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// The query in the metric's embedding.
+    /// The embedded query.
     pub(super) embedded: Vec<f32>,
     pub(super) best: TopK,
     pub(super) buffers: QueryScratch,
 }
 
-/// Searches one index with buffers of its own: the fastest way to run many single queries on one thread.
+/// Searches one index with buffers of its own. This is the fastest way to run many single queries on one thread.
 pub struct Searcher<'a> {
     pub(super) index: &'a Index,
     pub(super) scratch: Box<Scratch>,
@@ -38,11 +38,11 @@ impl Searcher<'_> {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
         let planned = plan(search, self.index)?;
         self.index.check_query(query, 0)?;
-        self.index.run(query, 0, &planned, &mut self.scratch)
+        self.index.run_query(query, 0, &planned, &mut self.scratch)
     }
 }
 
@@ -52,7 +52,6 @@ impl Drop for Searcher<'_> {
     }
 }
 
-/// The points that a query may find.
 impl Points for Snapshot<'_> {
     fn embedding(&self) -> &Embedding {
         &self.index.embedding
@@ -90,7 +89,7 @@ impl Points for Snapshot<'_> {
 }
 
 impl Index {
-    /// A searcher with its own buffers.
+    /// Creates a searcher with its own buffers.
     pub fn searcher(&self) -> Searcher<'_> {
         Searcher {
             index: self,
@@ -101,7 +100,7 @@ impl Index {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     pub fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {
         self.searcher().search(query, search)
     }
@@ -109,7 +108,7 @@ impl Index {
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
         let planned = plan(search, self)?;
         let threads = planned.plan.threads;
@@ -119,17 +118,17 @@ impl Index {
         let mut answers = vec![Answer::default(); queries.len()];
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
-            self.run_many(queries, start, &planned, &mut searcher.scratch, answers)
+            self.run_batch(queries, start, &planned, &mut searcher.scratch, answers)
         };
         if threads == 1 {
             let mut searcher = self.searcher();
-            for (i, answers) in answers.chunks_mut(GROUP).enumerate() {
-                group(i * GROUP, answers, &mut searcher)?;
+            for (i, answers) in answers.chunks_mut(BATCH_QUERIES).enumerate() {
+                group(i * BATCH_QUERIES, answers, &mut searcher)?;
             }
             return Ok(answers);
         }
-        // Small enough that the threads end together, large enough to share the work within a group.
-        let size = queries.len().div_ceil(4 * threads).clamp(1, GROUP);
+        // Groups are small enough to balance the threads and large enough to share work within a group.
+        let size = queries.len().div_ceil(4 * threads).clamp(1, BATCH_QUERIES);
         let done: Vec<Result<()>> = self.workers.with(threads)?.install(|| {
             let groups = answers.par_chunks_mut(size).enumerate();
             let done = groups.map_init(
@@ -138,13 +137,13 @@ impl Index {
             );
             done.collect()
         });
-        // The first error by the order of queries, whatever the threads did first.
+        // Return the first error in the order of queries, whatever order the threads worked in.
         done.into_iter().collect::<Result<()>>()?;
         Ok(answers)
     }
 
-    /// Queries that have been checked, into the places of their answers; errors call the first one `first`.
-    fn run_many(
+    /// Answers checked queries into `answers`. Errors count rows from `first`.
+    fn run_batch(
         &self,
         queries: Rows<'_>,
         first: usize,
@@ -153,7 +152,7 @@ impl Index {
         answers: &mut [Answer],
     ) -> Result<()> {
         let Planned { plan, allowed } = planned;
-        // With a filter every query may visit another number of cells.
+        // With a filter, queries may visit different numbers of cells.
         if !plan.exact && !plan.all && allowed.is_none() && plan.bin_prune_ratio.is_finite() {
             let Scratch { buffers, best, .. } = scratch;
             self.snapshot()
@@ -161,18 +160,18 @@ impl Index {
             return Ok(());
         }
         for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
-            *answer = self.run(query, row, planned, scratch)?;
+            *answer = self.run_query(query, row, planned, scratch)?;
         }
         Ok(())
     }
 
-    /// The `count` best cells of a query, best first: those that a search with [`Search::probes`] and
-    /// [`Search::bins`] visits.
+    /// The `count` best cells of a query, best first. A search with [`Search::probes`] and [`Search::bins`] visits
+    /// these.
     ///
     /// # Errors
-    /// A query that is not allowed.
+    /// Fails for an invalid query.
     pub fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>> {
-        self.check_order()?;
+        self.check_layout()?;
         self.check_query(query, 0)?;
         if count == 0 {
             return Ok(Vec::new());
@@ -190,8 +189,8 @@ impl Index {
         check_query(query, self.dim(), &self.embedding, row)
     }
 
-    /// One query that has been checked; `row` is what an error calls it.
-    fn run(
+    /// Answers one checked query. Errors name it by `row`.
+    fn run_query(
         &self,
         query: &[f32],
         row: usize,
@@ -202,13 +201,13 @@ impl Index {
         let mut buffer = std::mem::take(&mut scratch.embedded);
         let inside = self.embedding.query(query, &mut buffer);
         let Scratch { buffers, best, .. } = &mut *scratch;
-        let view = self.snapshot().with(allowed.as_deref());
+        let snapshot = self.snapshot().with(allowed.as_deref());
         let stats = if plan.exact {
-            view.search_exactly(inside, plan.k, buffers, best)
+            snapshot.search_exactly(inside, plan.k, buffers, best)
         } else if plan.all {
-            view.brute_force(inside, plan.k, best)
+            snapshot.brute_force(inside, plan.k, best)
         } else {
-            view.search(inside, plan, buffers, best)
+            snapshot.search(inside, plan, buffers, best)
         };
         let asked = Asked {
             query,
@@ -218,7 +217,7 @@ impl Index {
             exact: plan.exact,
             complete: plan.exact || plan.all,
         };
-        let answer = Metric::answer(&view, &asked, best, stats);
+        let answer = Metric::answer(&snapshot, &asked, best, stats);
         scratch.embedded = buffer;
         answer
     }

@@ -1,8 +1,7 @@
-//! A filter as a search uses it.
+//! Filters: identifiers in, positions out.
 //!
-//! A filter names identifiers; a search needs positions. The translation also knows how many points of each cell
-//! are allowed: cells without any are not visited, and when few points are allowed in all, their distances
-//! are simply computed.
+//! A filter names identifiers, a search needs positions. The translation also counts the allowed points of each cell. A
+//! search skips cells without allowed points. If few points are allowed, it computes all their distances.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
@@ -14,7 +13,7 @@ use super::snapshot::Snapshot;
 use garlic_core::vectors::{StoredRows, StoredVectors};
 use garlic_core::{Filter, IdSet, Result, Stamp};
 
-/// One state of one index: weak references keep the addresses from being used again.
+/// One state of one index. Weak references keep the addresses from being reused.
 struct State {
     segment: Weak<Segment>,
     changes: DeltaStamp,
@@ -28,7 +27,7 @@ impl Stamp for State {
     }
 }
 
-/// The positions that a filter allows in an index as it is now.
+/// The positions that a filter allows in the current state of an index.
 pub(crate) fn translate(filter: &Filter, index: &Index) -> Result<Arc<Allowed>> {
     let state = State {
         segment: Arc::downgrade(&index.segment),
@@ -37,59 +36,59 @@ pub(crate) fn translate(filter: &Filter, index: &Index) -> Result<Arc<Allowed>> 
     filter.translated(state, |ids| Allowed::new(ids, index))
 }
 
-/// Positions of one snapshot that a filter allows; removed points are not among them.
+/// Positions of one snapshot that a filter allows. Removed points are excluded.
 #[derive(Debug)]
 pub(crate) struct Allowed {
     bits: Vec<u64>,
     count: usize,
     /// Allowed points of each cell.
     cells: Vec<u32>,
-    /// Copies of the allowed vectors side by side, where they are few and all of them are read; made then.
+    /// Contiguous copies of the allowed vectors, made when a search first reads all of them.
     gathered: OnceLock<Gathered>,
 }
 
-/// Points that a filter allows, side by side.
+/// Contiguous copies of the points that a filter allows.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) vectors: StoredVectors,
-    /// Identifier and position of each.
+    /// Identifier and position of each point.
     pub(crate) points: Vec<(u64, u32)>,
 }
 
-/// Most bytes of vectors that are copied for a filter.
-const MOST_GATHERED: usize = 64 << 20;
+/// Upper limit of the bytes of vectors that are copied for a filter.
+const MAX_GATHERED_BYTES: usize = 64 << 20;
 
 impl Allowed {
     fn new(ids: &IdSet, index: &Index) -> Self {
-        let view = index.snapshot();
+        let snapshot = index.snapshot();
         let known = &index.segment.ids;
-        let mut bits = vec![0u64; view.positions().div_ceil(64)];
+        let mut bits = vec![0u64; snapshot.positions().div_ceil(64)];
         let mut set = |position: u32| bits[position as usize / 64] |= 1 << (position % 64);
         let mut look_up = |id: u64| {
             let position = index.segment.lookup().position(id);
-            if let Some(position) = position.filter(|p| view.is_alive(*p)) {
+            if let Some(position) = position.filter(|p| snapshot.is_live(*p)) {
                 set(position);
             }
         };
         match ids {
-            // Few are looked up; many, a bitmap of more than there are points, and those of points at two positions are
-            // asked about each position.
+            // Look up each identifier of a short list. Otherwise test every position: a bitmap may have more entries
+            // than there are points, and a spilled point has two positions.
             IdSet::Bitmap(ids) if ids.len() <= known.len() as u64 && !index.spills() => {
                 ids.iter().for_each(&mut look_up);
             }
             IdSet::Sorted(ids) if !index.spills() => ids.iter().copied().for_each(&mut look_up),
             IdSet::Sorted(_) | IdSet::Bitmap(_) | IdSet::Predicate(_) => {
                 for (position, id) in (0..).zip(&known[..]) {
-                    if view.is_alive(position) && ids.contains(*id) {
+                    if snapshot.is_live(position) && ids.contains(*id) {
                         set(position);
                     }
                 }
             }
         }
-        // Points outside the segment are few: each is asked about.
-        for position in known.len() as u32..view.positions() as u32 {
-            let point = view.point(position);
-            if point.is_some_and(|p| ids.contains(p.id)) && view.is_alive(position) {
+        // There are few points outside the segment, so test each of them.
+        for position in known.len() as u32..snapshot.positions() as u32 {
+            let point = snapshot.point(position);
+            if point.is_some_and(|p| ids.contains(p.id)) && snapshot.is_live(position) {
                 set(position);
             }
         }
@@ -99,8 +98,8 @@ impl Allowed {
             cells: Vec::new(),
             gathered: OnceLock::new(),
         };
-        allowed.cells = (0..view.cells())
-            .map(|cell| allowed.count_in(&view, cell))
+        allowed.cells = (0..snapshot.cells())
+            .map(|cell| allowed.count_in(&snapshot, cell))
             .collect();
         if index.spills() {
             let first = index.first_positions().into_iter();
@@ -109,14 +108,14 @@ impl Allowed {
         allowed
     }
 
-    fn count_in(&self, view: &Snapshot<'_>, cell: usize) -> u32 {
-        let bins = view.base_bins(cell);
-        let encoded = &view.segment.encoded;
+    fn count_in(&self, snapshot: &Snapshot<'_>, cell: usize) -> u32 {
+        let bins = snapshot.base_bins(cell);
+        let encoded = &snapshot.segment.encoded;
         let base = match bins.is_empty() {
             true => 0..0,
             false => encoded.positions(bins.start).start..encoded.positions(bins.end - 1).end,
         };
-        let others = view.positions_behind(cell);
+        let others = snapshot.delta_positions(cell);
         let ranges = std::iter::once(base).chain(others);
         ranges
             .flatten()
@@ -124,18 +123,18 @@ impl Allowed {
             .count() as u32
     }
 
-    /// The allowed points side by side, unless they are many.
-    pub(crate) fn gathered(&self, view: &Snapshot<'_>) -> Option<&Gathered> {
-        let index = view.index;
+    /// Contiguous copies of the allowed points, or `None` if there are too many.
+    pub(crate) fn gathered(&self, snapshot: &Snapshot<'_>) -> Option<&Gathered> {
+        let index = snapshot.index;
         let vector = index.segment.vectors.row_bytes(index.transform.dim());
-        if self.count.saturating_mul(vector) > MOST_GATHERED {
+        if self.count.saturating_mul(vector) > MAX_GATHERED_BYTES {
             return None;
         }
         Some(self.gathered.get_or_init(|| {
             let mut rows = StoredRows::new(index.segment.vectors.element());
             let mut points = Vec::with_capacity(self.count);
             for position in self.positions() {
-                if let Some(point) = view.point(position) {
+                if let Some(point) = snapshot.point(position) {
                     point.push_to(&mut rows, index.transform.dim());
                     points.push((point.id, position));
                 }
@@ -170,7 +169,6 @@ impl Allowed {
             let mut word = *word;
             std::iter::from_fn(move || {
                 let bit = word.trailing_zeros();
-                // Clears the lowest bit.
                 word &= word.wrapping_sub(1);
                 (bit < 64).then_some(at * 64 + bit)
             })

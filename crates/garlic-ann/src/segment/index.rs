@@ -1,4 +1,4 @@
-//! The index: built once, searched by many.
+//! The index.
 
 use super::{BuildStats, Delta, Segment, Snapshot, UncoveredPoints};
 use crate::config::Config;
@@ -9,30 +9,30 @@ use garlic_core::metric::Embedding;
 use garlic_core::pool::{ObjectPool, Workers};
 use garlic_core::{Error, Metric, Result, Transform};
 
-/// A nearest-neighbour index; it contains the vectors.
+/// A nearest-neighbour index. It contains the vectors.
 ///
-/// A copy is cheap and shares everything until one of the two changes: it is a snapshot.
+/// Cloning is cheap. Two clones share all data until one of them changes, so a clone is a snapshot.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) embedding: Embedding,
     pub(crate) transform: Arc<Transform>,
-    /// Cells, bins, codes and vectors as they were last encoded; never changed.
+    /// Cells, bins, codes and vectors as they were last encoded. Immutable.
     pub(crate) segment: Arc<Segment>,
-    /// What has changed since.
+    /// Changes since the segment was encoded.
     pub(crate) delta: Delta,
-    /// What recall targets take.
+    /// Measured settings for recall targets.
     pub(crate) calibration: Arc<Calibration>,
     pub(crate) build_stats: BuildStats,
-    /// Points that came from where no cell was fitted; every search reads them.
+    /// Points that lie where no cell was fitted. Every search reads them.
     pub(crate) uncovered: UncoveredPoints,
-    /// Buffers that searches borrow.
+    /// Scratch buffers that searches borrow.
     pub(crate) scratch: ObjectPool,
     pub(crate) workers: Workers,
 }
 
 impl Index {
-    /// An index without changes.
+    /// Creates an index without changes.
     pub(crate) fn new(
         config: Config,
         embedding: Embedding,
@@ -59,18 +59,18 @@ impl Index {
     pub fn len(&self) -> usize {
         let positions = self.segment.ids.len();
         match self.delta.changes() {
-            Some(changes) => changes.living(),
+            Some(changes) => changes.live(),
             None if self.spills() => positions.min(self.build_stats.built as usize),
             None => positions,
         }
     }
 
-    /// Whether points may lie in two cells, at two positions.
+    /// Whether a point may be stored in two cells, at two positions.
     pub(crate) fn spills(&self) -> bool {
         self.config.partition.spill > 0.0
     }
 
-    /// Positions of the segment, of each point the first.
+    /// The first position of each point in the segment.
     pub(crate) fn first_positions(&self) -> Vec<u32> {
         let (ids, positions) = (&self.segment.ids, 0..self.segment.ids.len() as u32);
         if !self.spills() {
@@ -81,20 +81,20 @@ impl Index {
         positions.filter(is_first).collect()
     }
 
-    /// Fails for an index that stays as it was built.
-    pub(crate) fn check_changes(&self) -> Result<()> {
+    /// Fails if the index is read-only because points are stored in two cells.
+    pub(crate) fn check_mutable(&self) -> Result<()> {
         match self.spills() {
             true => Err(Error::Spilled),
             false => Ok(()),
         }
     }
 
-    /// Whether the index holds no vector: all have been removed.
+    /// Whether the index has no vectors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Identifier of the point at `position` when the index was last encoded; none past the last.
+    /// Identifier of the point at `position` when the index was last encoded, or `None` past the end.
     #[doc(hidden)]
     pub fn id_at(&self, position: usize) -> Option<u64> {
         self.segment.ids.get(position).copied()
@@ -105,7 +105,7 @@ impl Index {
         self.embedding.outer_dim(self.transform.dim())
     }
 
-    /// What "near" means to this index.
+    /// The metric that the index ranks by.
     pub fn metric(&self) -> Metric {
         self.embedding.metric()
     }
@@ -115,13 +115,13 @@ impl Index {
         self.snapshot().cells()
     }
 
-    /// The index as searches and changes see it.
+    /// The current state of the index, for searches and updates.
     pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         Snapshot::new(self)
     }
 
-    /// Fails for a mapped file that would answer with nothing, or whose bins have more or fewer points than it.
-    pub(crate) fn check_order(&self) -> Result<()> {
+    /// Fails for a mapped file whose bins do not cover exactly the stored points.
+    pub(crate) fn check_layout(&self) -> Result<()> {
         match self.segment.encoded.starts().last() {
             Some(end) if end.first as usize == self.segment.ids.len() => Ok(()),
             _ => Err(Error::Damaged),
@@ -138,7 +138,7 @@ impl Index {
         self.segment.code_bits()
     }
 
-    /// The shape of a cell; none past the last.
+    /// The shape of a cell, or `None` past the last cell.
     pub fn cell_shape(&self, cell: usize) -> Option<CellShape<'_>> {
         let snapshot = self.snapshot();
         (cell < snapshot.cells()).then(|| {
@@ -147,27 +147,27 @@ impl Index {
                 mean: snapshot.mean(cell),
                 axes: frame.axes,
                 variances: frame.variances,
-                residual_variance: frame.residual,
+                residual_variance: frame.residual_variance,
             }
         })
     }
 
-    /// The parameters it was built with.
+    /// The parameters that the index was built with.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What recall targets take, as far as it was measured.
+    /// The settings that calibration measured for recall targets.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// The change of coordinates between vectors and cells.
+    /// The transform from vectors to the space of the cells.
     pub fn transform(&self) -> &Transform {
         &self.transform
     }
 
-    /// The name of the type that coordinates are stored in: `f32`, `f16` or `u8`.
+    /// The element type of the stored vectors: `f32`, `f16` or `u8`.
     pub fn stored_as(&self) -> &'static str {
         self.segment.vectors.name()
     }
@@ -179,10 +179,10 @@ impl Index {
 pub struct CellShape<'a> {
     /// Mean of its points.
     pub mean: &'a [f32],
-    /// Principal axes, one behind the other; zeros where its points span fewer.
+    /// Principal axes, one after the other. Axes are zero where the points span fewer dimensions.
     pub axes: &'a [f32],
     /// Variance along each axis.
     pub variances: &'a [f32],
-    /// Variance in every other direction.
+    /// Variance in every direction orthogonal to the axes.
     pub residual_variance: f32,
 }

@@ -1,24 +1,24 @@
-//! How many bytes the parts of an index take.
+//! Memory use of an index, by part.
 
 use super::index::Index;
 use garlic_core::Memory;
 use garlic_core::buffer::Buffer;
 
 impl Index {
-    /// Bytes that the index takes, by part.
+    /// Memory use of the index in bytes, by part.
     pub fn memory(&self) -> Memory {
         fn bytes<T>(values: &[T]) -> u64 {
             size_of_val(values) as u64
         }
-        let (model, encoded) = (&self.segment.cells, &self.segment.encoded);
+        let (cells, encoded) = (&self.segment.cells, &self.segment.encoded);
         let mut memory = Memory::default();
         memory.vectors = self.segment.vectors.bytes();
         memory.ids = bytes(&self.segment.ids);
         memory.rotation = self.transform.bytes();
         memory.changes = self.delta.bytes() + self.uncovered.bytes() + self.segment.lookup_bytes();
-        memory.means = bytes(&model.means);
-        memory.factors = bytes(&model.variances) + bytes(&model.residual);
-        memory.frames = bytes(&model.axes)
+        memory.means = bytes(&cells.means);
+        memory.factors = bytes(&cells.variances) + bytes(&cells.residual_variances);
+        memory.frames = bytes(&cells.axes)
             + bytes(&encoded.origins)
             + bytes(&encoded.steps)
             + bytes(&encoded.bin_steps);
@@ -32,15 +32,20 @@ impl Index {
         memory.summed()
     }
 
-    /// Bytes of [`Index::memory`] that lie in a mapped file: in memory only as far as they have been read, and given
-    /// back when memory is short.
+    /// Bytes of [`Index::memory`] that lie in a mapped file. The operating system loads these pages on first use and
+    /// may evict them.
     pub fn mapped_bytes(&self) -> u64 {
         let segment = &self.segment;
-        let (model, encoded) = (&segment.cells, &segment.encoded);
-        let floats = [&model.means, &model.axes, &model.variances, &model.residual]
-            .into_iter()
-            .chain([&encoded.origins, &encoded.bin_steps, &encoded.steps])
-            .map(Buffer::mapped_bytes);
+        let (cells, encoded) = (&segment.cells, &segment.encoded);
+        let floats = [
+            &cells.means,
+            &cells.axes,
+            &cells.variances,
+            &cells.residual_variances,
+        ]
+        .into_iter()
+        .chain([&encoded.origins, &encoded.bin_steps, &encoded.steps])
+        .map(Buffer::mapped_bytes);
         floats.sum::<u64>()
             + segment.vectors.mapped_bytes()
             + segment.ids.mapped_bytes()

@@ -1,29 +1,29 @@
 //! The arrays of an index, and the snapshot of them that a search reads.
 //!
-//! In: cells, bins, codes and vectors. Out: an immutable [`Segment`], the delta of changes since (`delta`), and a
-//! [`Snapshot`] of both. [`Index`] holds them; the folders behind this one add what can be done with it.
+//! In: cells, bins, codes and vectors. Out: an immutable [`Segment`], the `delta` of changes since it was encoded, and
+//! a [`Snapshot`] of both. [`Index`] owns them. Later folders implement search and updates on top.
 
 use crate::bins::EncodedBins;
 use crate::partition::{AnisotropicCells, CoarseQuantizer};
 
+mod build_stats;
 mod delta;
 mod filter;
 mod index;
-mod ledger;
 mod memory;
 mod shapes;
 mod snapshot;
-mod strangers;
+mod uncovered;
 
+pub(crate) use build_stats::BuildStats;
 pub(crate) use delta::{
     AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering, PAGE,
     RewrittenCell, Shape, Uncoded,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::{CellShape, Index};
-pub(crate) use ledger::BuildStats;
 pub(crate) use snapshot::{BinView, Snapshot};
-pub(crate) use strangers::UncoveredPoints;
+pub(crate) use uncovered::UncoveredPoints;
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,44 +34,46 @@ use garlic_simd::CodeBits;
 
 /// Cells with their bins, codes, vectors and identifiers, as they were encoded.
 ///
-/// Cheap to clone: all large arrays are shared.
+/// Cloning is cheap: clones share all large arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Segment {
     pub(crate) cells: AnisotropicCells,
     pub(crate) encoded: EncodedBins,
-    /// Original vectors in cell order: a row's place here is its *position*.
+    /// Original vectors in cell order. The row number of a vector is its *position*.
     pub(crate) vectors: StoredVectors,
     /// Identifier of each position.
     pub(crate) ids: Buffer<u64>,
-    /// The rotation of the transform; a copy in pages of its own.
+    /// The rotation of the transform, in an allocation of its own.
     pub(crate) rotation: Buffer<f32>,
     derived: Arc<Derived>,
 }
 
-/// What follows from the rest and is made when it is first asked for.
+/// Arrays derived from the segment. Each is computed on first use.
 #[derive(Debug, Default)]
 struct Derived {
     /// Cell of every bin.
     bin_cell: OnceLock<Buffer<u32>>,
     /// Centres of all bins, `rank` values each.
     centres: OnceLock<Buffer<f32>>,
-    coarse: OnceLock<Option<Int8Rotation>>,
-    groups: OnceLock<Option<CoarseQuantizer>>,
+    int8_rotation: OnceLock<Option<Int8Rotation>>,
+    coarse_quantizer: OnceLock<Option<CoarseQuantizer>>,
     lookup: OnceLock<IdLookup>,
 }
 
-/// Share of the mean squared distance of a point from its cell by which the rough rotation may be wrong about a query's.
-const ROUGH: f64 = 0.01;
+/// Upper limit of the error that the 8-bit rotation adds to a query's squared distance, as a share of the mean squared
+/// distance of a point from its cell mean.
+const MAX_INT8_ERROR: f64 = 0.01;
 
-/// The rotation in whole numbers of 8 bits, for queries of bytes: a quarter of the memory to read and far more products at
-/// a time. It moves a query a little, and all that is estimated with it; where that is not little beside the size of
-/// the cells, there is none. Exact distances, bounds and what points are built from have nothing to do with it.
+/// The rotation quantized to 8 bits, for byte queries. It reads a quarter of the memory and uses integer products.
+///
+/// It perturbs the rotated query, and with it all estimates. If the error is not small compared with the size of the
+/// cells, the index does not use it. Exact distances, bounds and builds never use it.
 #[derive(Debug)]
 pub(crate) struct Int8Rotation {
     rows: Buffer<i8>,
-    /// What a unit of each row is worth.
+    /// Quantization step of each row.
     steps: Vec<f32>,
-    /// The rotated mean of the space.
+    /// The rotated mean of the data.
     origin: Vec<f32>,
 }
 
@@ -99,13 +101,13 @@ impl Int8Rotation {
         }
     }
 
-    /// Root of the mean squared step.
+    /// Root mean square of the steps.
     fn mean_step(&self) -> f64 {
         let squares = self.steps.iter().map(|s| f64::from(*s) * f64::from(*s));
         (squares.sum::<f64>() / self.steps.len().max(1) as f64).sqrt()
     }
 
-    /// Rotates vectors of `dim` bytes, one after the other, into `out`.
+    /// Rotates consecutive vectors of `dim` bytes into `out`.
     pub(crate) fn rotate(&self, vectors: &[u8], dim: usize, sums: &mut Vec<i32>, out: &mut [f32]) {
         sums.clear();
         sums.resize(out.len(), 0);
@@ -147,13 +149,13 @@ impl Segment {
         }
     }
 
-    /// Positions of the identifiers.
+    /// The map from identifiers to positions.
     pub(crate) fn lookup(&self) -> &IdLookup {
         let make = || IdLookup::new(&self.ids);
         self.derived.lookup.get_or_init(make)
     }
 
-    /// Bytes of [`Segment::lookup`], if it has been made.
+    /// Bytes of [`Segment::lookup`], 0 before its first use.
     pub(crate) fn lookup_bytes(&self) -> u64 {
         self.derived.lookup.get().map_or(0, IdLookup::bytes)
     }
@@ -164,7 +166,7 @@ impl Segment {
         self.derived.bin_cell.get_or_init(|| {
             let mut cells = vec![0; self.bins()];
             for cell in 0..self.cells.len() {
-                // Cells that are not in order have no bins, so this is one pass.
+                // Cells that are out of order have no bins, so every bin is written at most once.
                 cells[self.encoded.bins_of(cell)].fill(cell as u32);
             }
             cells.into()
@@ -184,31 +186,31 @@ impl Segment {
         })
     }
 
-    /// The rotation for queries of bytes; none where it would be too rough. `mean` is that of the space, `radius` the mean
-    /// squared distance of points from the means of their cells.
+    /// The 8-bit rotation for byte queries, or `None` if its error would be too large. `mean` is the mean of the data,
+    /// `radius` the mean squared distance of points from their cell means.
     #[inline]
-    pub(crate) fn coarse(&self, mean: &[f32], radius: f64) -> Option<&Int8Rotation> {
+    pub(crate) fn int8_rotation(&self, mean: &[f32], radius: f64) -> Option<&Int8Rotation> {
         let made = || {
             if mean.is_empty() || mean.len() > garlic_simd::MAX_U8_LENGTH {
                 return None;
             }
-            let coarse = Int8Rotation::new(&self.rotation, mean);
-            // Each row is wrong by the step of its codes over the root of 12, times the length of the vector; what that
-            // makes of the squared length is twice the vector's length as much.
-            let noise = 2.0 * coarse.mean_step() / 12f64.sqrt() * (self.spread() + radius);
-            (noise <= ROUGH * radius).then_some(coarse)
+            let rotation = Int8Rotation::new(&self.rotation, mean);
+            // Rounding adds an error of `step / sqrt(12)` times the length of the vector to each coordinate. The error
+            // of the squared length is twice the length times that.
+            let noise = 2.0 * rotation.mean_step() / 12f64.sqrt() * (self.spread() + radius);
+            (noise <= MAX_INT8_ERROR * radius).then_some(rotation)
         };
-        self.derived.coarse.get_or_init(made).as_ref()
+        self.derived.int8_rotation.get_or_init(made).as_ref()
     }
 
-    /// The cells in groups; none where there are too few of them.
+    /// The coarse quantizer over the cells, or `None` if there are too few cells.
     #[inline]
-    pub(crate) fn groups(&self) -> Option<&CoarseQuantizer> {
+    pub(crate) fn coarse_quantizer(&self) -> Option<&CoarseQuantizer> {
         let made = || CoarseQuantizer::new(&self.cells.means, self.cells.dim());
-        self.derived.groups.get_or_init(made).as_ref()
+        self.derived.coarse_quantizer.get_or_init(made).as_ref()
     }
 
-    /// Mean squared distance of the cells of points from the mean of the space.
+    /// Mean squared distance of the cell means from the mean of the data, weighted by points.
     fn spread(&self) -> f64 {
         let cells = (0..self.cells.len()).map(|cell| {
             let mean = &self.cells.means[cell * self.cells.dim()..][..self.cells.dim()];
@@ -221,15 +223,15 @@ impl Segment {
         sum / f64::max(count, 1.0)
     }
 
-    /// Bytes of what has been derived so far.
+    /// Bytes of the derived arrays computed so far.
     pub(crate) fn derived_bytes(&self) -> u64 {
         let cells = self.derived.bin_cell.get().map_or(0, |v| size_of_val(&**v));
         let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
-        let coarse = self.derived.coarse.get().and_then(Option::as_ref);
-        let coarse = coarse.map_or(0, |coarse| coarse.rows.len());
-        let groups = self.derived.groups.get().and_then(Option::as_ref);
+        let rotation = self.derived.int8_rotation.get().and_then(Option::as_ref);
+        let rotation = rotation.map_or(0, |rotation| rotation.rows.len());
+        let quantizer = self.derived.coarse_quantizer.get().and_then(Option::as_ref);
         let tables = self.encoded.copied_bytes();
-        (cells + centres + coarse) as u64 + groups.map_or(0, CoarseQuantizer::bytes) + tables
+        (cells + centres + rotation) as u64 + quantizer.map_or(0, CoarseQuantizer::bytes) + tables
     }
 
     /// Number of bins.
@@ -237,14 +239,14 @@ impl Segment {
         self.encoded.bounds.len()
     }
 
-    /// The cells as Gaussians; the least variance of a direction follows from the mean variance of their points.
+    /// The cells as Gaussians. The mean variance of their points sets the lower limit of a variance.
     pub(crate) fn shapes(&self) -> shapes::Shapes<'_> {
         let cells = &self.cells;
         let variance: f64 = (0..cells.len())
             .map(|cell| {
                 let along: f64 = cells.variances(cell).iter().map(|v| f64::from(*v)).sum();
                 let others = cells.dim().saturating_sub(cells.rank()) as f64;
-                along + others * f64::from(cells.residual_of(cell))
+                along + others * f64::from(cells.residual_variance(cell))
             })
             .sum();
         let values = (cells.len() * cells.dim()).max(1) as f64;
@@ -283,7 +285,7 @@ mod tests {
     use super::*;
     use crate::testdata::rows;
 
-    /// Whole numbers from 0 to 255.
+    /// Pseudo-random bytes.
     fn bytes(n: usize, dim: usize) -> Vec<u8> {
         let byte = |i: usize| (i * 7919 % 251 + i / dim % 5) as u8;
         (0..n * dim).map(byte).collect()
@@ -297,10 +299,12 @@ mod tests {
         let rows = rows(&values, dim);
         let index = Index::builder().build(rows).unwrap();
         let (segment, mean) = (&index.segment, &index.transform.mean);
-        let coarse = segment.coarse(mean, index.build_stats.radius).unwrap();
+        let rotation = segment
+            .int8_rotation(mean, index.build_stats.radius)
+            .unwrap();
         let wide = segment.cells.dim();
         let mut rough = vec![0.0; n * wide];
-        coarse.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
+        rotation.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
         for (row, rough) in rows.iter().zip(rough.chunks_exact(wide)) {
             let centred: Vec<f32> = row.iter().zip(mean).map(|(x, m)| x - m).collect();
             let mut exact = vec![0.0; wide];
@@ -317,10 +321,10 @@ mod tests {
     fn small_cells_are_not_for_the_rough_rotation() {
         let (n, dim) = (600, 24);
         let values: Vec<f32> = bytes(n, dim).iter().map(|b| f32::from(*b)).collect();
-        // A calibration would search, and settle it.
+        // A calibration would search and so decide about the rotation.
         let builder = Index::builder().set("calibration_queries", "0").unwrap();
         let index = builder.build(rows(&values, dim)).unwrap();
         let segment = &index.segment;
-        assert!(segment.coarse(&index.transform.mean, 1.0).is_none());
+        assert!(segment.int8_rotation(&index.transform.mean, 1.0).is_none());
     }
 }

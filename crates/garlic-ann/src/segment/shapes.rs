@@ -1,4 +1,4 @@
-//! The cells as Gaussians at full strength, not shrunk as their score is.
+//! The cells as full Gaussians, without the shrinkage of the routing score.
 
 use garlic_core::shapes::{CellShapes, Covered, descending};
 use garlic_core::{Matrix, Result};
@@ -7,30 +7,34 @@ use rayon::prelude::*;
 
 use crate::partition::AnisotropicCells;
 
-/// Variances below this share of the mean variance of the cells count as this much: cells of few points are flat, and a
+/// Lower limit of a variance, as a share of the mean variance of the cells. Cells of few points are flat, and the
 /// Mahalanobis distance to a flat cell is infinite.
-const FLAT: f64 = 1e-6;
-/// Points that one task handles.
+const MIN_VARIANCE_SHARE: f64 = 1e-6;
+/// Number of points per task.
 const CHUNK: usize = 64;
 
-/// Cells with a least variance in any direction.
+/// Cells with a lower limit on their variances.
 pub(crate) struct Shapes<'a> {
     cells: &'a AnisotropicCells,
     floor: f64,
 }
 
-/// A cell: variances along axes, and one in all other directions.
+/// A cell: a variance per axis, and one for all other directions.
 struct LowRank<'a> {
     mean: &'a [f32],
     axes: Vec<&'a [f32]>,
     variances: Vec<f64>,
-    residual: f64,
+    residual_variance: f64,
 }
 
 impl<'a> Shapes<'a> {
-    /// The cells of an index whose points have `variance` a dimension.
+    /// Wraps cells whose points have a mean variance of `variance` per dimension.
     pub(super) fn new(cells: &'a AnisotropicCells, variance: f64) -> Self {
-        let floor = if variance > 0.0 { FLAT * variance } else { 1.0 };
+        let floor = if variance > 0.0 {
+            MIN_VARIANCE_SHARE * variance
+        } else {
+            1.0
+        };
         Self { cells, floor }
     }
 
@@ -40,7 +44,7 @@ impl<'a> Shapes<'a> {
             .axes(cell)
             .chunks_exact(cells.dim())
             .zip(cells.variances(cell));
-        // Cells whose points span less have zero axes at the end.
+        // Cells whose points span fewer dimensions end with zero axes.
         let (axes, variances) = pairs
             .filter(|(_, v)| **v > 0.0)
             .map(|(axis, v)| (axis, f64::from(*v).max(self.floor)))
@@ -49,7 +53,7 @@ impl<'a> Shapes<'a> {
             mean: cells.mean(cell),
             axes,
             variances,
-            residual: f64::from(cells.residual_of(cell)).max(self.floor),
+            residual_variance: f64::from(cells.residual_variance(cell)).max(self.floor),
         }
     }
 }
@@ -82,7 +86,7 @@ impl CellShapes for Shapes<'_> {
                 .for_each(|(r, a)| *r -= along * f64::from(*a));
             out.push(along / variance.sqrt());
         }
-        let scale = low.residual.sqrt();
+        let scale = low.residual_variance.sqrt();
         out.extend(rest.into_iter().map(|r| r / scale));
         out
     }
@@ -92,11 +96,11 @@ impl CellShapes for Shapes<'_> {
         let mut sigma = vec![0.0; dim * dim];
         let low = self.low_rank(cell);
         for i in 0..dim {
-            sigma[i * dim + i] = low.residual;
+            sigma[i * dim + i] = low.residual_variance;
         }
         for (axis, variance) in low.axes.iter().zip(&low.variances) {
             for (i, a) in axis.iter().enumerate() {
-                let a = f64::from(*a) * (variance - low.residual);
+                let a = f64::from(*a) * (variance - low.residual_variance);
                 let row = &mut sigma[i * dim..=i * dim + i];
                 row.iter_mut()
                     .zip(*axis)
@@ -109,7 +113,7 @@ impl CellShapes for Shapes<'_> {
     fn eigenvalues(&self, cell: usize) -> Vec<f64> {
         let low = self.low_rank(cell);
         let mut values = low.variances;
-        values.resize(self.dim().max(values.len()), low.residual);
+        values.resize(self.dim().max(values.len()), low.residual_variance);
         descending(values)
     }
 
@@ -143,7 +147,7 @@ impl CellShapes for Shapes<'_> {
             for cell in &cells {
                 cell.distances(rows, dim, &mut scratch, |p, squared| {
                     let point = &mut part[p];
-                    // A distance that is no number is one to a cell out of reach.
+                    // `min` ignores NaN, the distance to a cell that is out of reach.
                     point.nearest = point.nearest.min(squared.sqrt());
                     point.within += usize::from(squared <= radius);
                     point.within_inner += usize::from(squared <= inner);
@@ -155,14 +159,14 @@ impl CellShapes for Shapes<'_> {
     }
 }
 
-/// A cell, ready for many points.
+/// A cell prepared for many points.
 struct Prepared<'a> {
     mean: &'a [f32],
     axes: Vec<f32>,
-    /// What the square along each axis counts.
+    /// Inverse variance along each axis.
     weights: Vec<f32>,
-    /// One over the residual variance.
-    residual: f32,
+    /// Inverse of the residual variance.
+    residual_weight: f32,
 }
 
 impl<'a> Prepared<'a> {
@@ -171,7 +175,7 @@ impl<'a> Prepared<'a> {
             mean: low.mean,
             axes: low.axes.concat(),
             weights: low.variances.iter().map(|v| (1.0 / v) as f32).collect(),
-            residual: (1.0 / low.residual) as f32,
+            residual_weight: (1.0 / low.residual_variance) as f32,
         }
     }
 
@@ -208,7 +212,7 @@ impl<'a> Prepared<'a> {
                 squared += y * y * w;
             }
             let rest = (garlic_simd::dot(row, row) - kept).max(0.0);
-            found(p, squared + rest * self.residual);
+            found(p, squared + rest * self.residual_weight);
         }
     }
 }
@@ -243,7 +247,7 @@ mod tests {
                 assert!((a - b).abs() < 1e-4 * dense.values[0], "{a} {b}");
             }
             let squared: f64 = shapes.whiten(cell, &v).iter().map(|v| v * v).sum();
-            // The same length through the eigenvectors of the dense matrix.
+            // The same length, computed from the eigenvectors of the dense matrix.
             let pairs = dense.values.iter().zip(dense.vectors.chunks_exact(dim));
             let along = |u: &[f64]| u.iter().zip(&v).map(|(a, b)| a * b).sum::<f64>();
             let expected: f64 = pairs.map(|(l, u)| along(u).powi(2) / l).sum();

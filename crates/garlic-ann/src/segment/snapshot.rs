@@ -1,6 +1,6 @@
-//! A tempered index as a search sees it: the base, and what has changed since.
+//! What a search reads: the base segment and the delta of changes since.
 
-use crate::partition::relief;
+use crate::partition::anisotropic_discount;
 use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::quantize::Steps;
 use garlic_core::vectors::{Prepared, StoredRows, StoredVectors};
 
-/// Everything a search reads. Bins and positions of runs are numbered behind those of the base.
+/// Everything a search reads. The bins and positions of the delta are numbered after those of the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot<'a> {
     pub(crate) index: &'a Index,
@@ -27,11 +27,11 @@ pub(crate) struct Snapshot<'a> {
     allowed: Option<&'a Allowed>,
 }
 
-/// Axes and scales of a cell.
+/// Axes and quantization steps of a cell.
 pub(crate) struct CellFrame<'a> {
     pub(crate) axes: &'a [f32],
     pub(crate) variances: &'a [f32],
-    pub(crate) residual: f32,
+    pub(crate) residual_variance: f32,
     /// Inner products of the axes with the mean.
     pub(crate) origin: &'a [f32],
     pub(crate) bin_steps: &'a [f32],
@@ -39,7 +39,7 @@ pub(crate) struct CellFrame<'a> {
 }
 
 impl<'a> CellFrame<'a> {
-    /// The steps of both kinds of codes.
+    /// The steps of bin codes and point codes.
     pub(crate) fn code_steps(&self) -> Steps<'a> {
         Steps {
             bins: self.bin_steps,
@@ -58,7 +58,7 @@ pub(crate) struct BinView<'a> {
 }
 
 impl BinView<'_> {
-    /// Appends the points that are estimated below `limit`, by their positions.
+    /// Appends the points whose estimate is below `limit`.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -69,7 +69,7 @@ impl BinView<'_> {
     ) {
         let before = found.len();
         garlic_simd::scan_codes(bits, self.codes, query, limit, self.first, found);
-        // Padding comes last, and of a file that nobody has checked it may look like a point.
+        // Padding comes last. In a file that was not verified it may look like a point.
         let end = self.first as usize + self.len;
         while found.len() > before && found.last().is_some_and(|f| f.at as usize >= end) {
             found.pop();
@@ -92,7 +92,7 @@ impl PointView<'_> {
         self.vectors.distance(query, self.at)
     }
 
-    /// The vector, into `out`.
+    /// Reads the vector into `out`.
     pub(crate) fn read(&self, dim: usize, out: &mut Vec<f32>) {
         self.vectors.read(dim, self.at, out);
     }
@@ -113,7 +113,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The same, with only these points.
+    /// Restricts the snapshot to allowed points.
     pub(crate) fn with(self, allowed: Option<&'a Allowed>) -> Self {
         Self { allowed, ..self }
     }
@@ -130,7 +130,7 @@ impl<'a> Snapshot<'a> {
         self.segment.bins() + others
     }
 
-    /// Positions there are: every point's is below this.
+    /// Upper limit of all positions.
     pub(crate) fn positions(&self) -> usize {
         let base = self.index.segment.ids.len();
         match self.changes {
@@ -139,8 +139,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The cheapest way to search `k` neighbours with this recall, as far as it has been measured; everything where there
-    /// are few points.
+    /// The cheapest plan that was measured to reach this recall for `k` neighbours. A small index is read completely.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
         let plan = self.table_plan(k, recall);
         Plan {
@@ -149,12 +148,12 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// What the table says, however few points there are.
+    /// The plan of the calibration table, whatever the number of points.
     pub(crate) fn table_plan(&self, k: usize, recall: f64) -> Plan {
         self.index.calibration.plan_for(k, recall, self.index.len())
     }
 
-    /// Means of all cells, one a row.
+    /// Means of all cells, one per row.
     pub(crate) fn means(&self) -> &'a [f32] {
         match self.changes {
             None => &self.segment.cells.means,
@@ -168,13 +167,13 @@ impl<'a> Snapshot<'a> {
         &self.means()[cell * dim..][..dim]
     }
 
-    /// The shape of a cell that was fitted anew.
+    /// The shape of a cell that was refitted.
     #[inline]
     fn shape(&self, cell: usize) -> Option<&'a Shape> {
         self.changes?.cells[cell].shape.as_deref()
     }
 
-    /// Axes of a cell, one a row.
+    /// Axes of a cell, one per row.
     #[inline]
     pub(crate) fn axes(&self, cell: usize) -> &'a [f32] {
         match self.shape(cell) {
@@ -215,85 +214,95 @@ impl<'a> Snapshot<'a> {
 
     /// Axes, variances and scales of a cell.
     pub(crate) fn frame(&self, cell: usize) -> CellFrame<'a> {
-        let (variances, residual) = match self.shape(cell) {
-            Some(shape) => (&*shape.variances, shape.residual),
+        let (variances, residual_variance) = match self.shape(cell) {
+            Some(shape) => (&*shape.variances, shape.residual_variance),
             None => {
-                let model = &self.segment.cells;
-                (model.variances(cell), model.residual_of(cell))
+                let cells = &self.segment.cells;
+                (cells.variances(cell), cells.residual_variance(cell))
             }
         };
         CellFrame {
             axes: self.axes(cell),
             variances,
-            residual,
+            residual_variance,
             origin: self.origin(cell),
             bin_steps: self.bin_steps(cell),
             steps: self.steps(cell),
         }
     }
 
-    /// What is subtracted from the plain squared distance for a point with the coordinates `y` in a cell.
+    /// The amount subtracted from the squared distance to the cell mean, for a point with the coordinates `y`.
     #[inline]
-    pub(crate) fn relief(&self, cell: usize, y: &[f32]) -> f32 {
+    pub(crate) fn anisotropic_discount(&self, cell: usize, y: &[f32]) -> f32 {
         let frame = self.frame(cell);
-        relief(
+        anisotropic_discount(
             self.segment.cells.anisotropy,
             frame.variances,
-            frame.residual,
+            frame.residual_variance,
             y,
         )
     }
 
-    /// Bins of a cell in the base; none when it has left it.
+    /// Bins of a cell in the base. Empty if the cell was rewritten.
     #[inline]
     pub(crate) fn base_bins(&self, cell: usize) -> Range<usize> {
         match self.changes {
-            Some(c) if !c.cells[cell].base => 0..0,
+            Some(c) if !c.cells[cell].in_base => 0..0,
             _ => self.segment.encoded.bins_of(cell),
         }
     }
 
-    /// The run of a cell that has left the base, and the number of its first bin.
+    /// The rewritten points of a cell, and the number of their first bin.
     #[inline]
-    pub(crate) fn run(&self, cell: usize) -> Option<(&'a RewrittenData, u32)> {
+    pub(crate) fn rewritten(&self, cell: usize) -> Option<(&'a RewrittenData, u32)> {
         let changes = self.changes?;
-        let run = changes.cells[cell].run.as_ref()?;
-        Some((&run.data, changes.numbering.cells[cell].first_bin))
+        let rewritten = changes.cells[cell].rewritten.as_ref()?;
+        Some((&rewritten.data, changes.numbering.cells[cell].first_bin))
     }
 
-    /// The points that have joined a cell, and the position of the first.
+    /// The append buffer of a cell, and the position of its first point.
     #[inline]
-    pub(crate) fn tail(&self, cell: usize) -> Option<(&'a Coded, u32)> {
+    pub(crate) fn appended(&self, cell: usize) -> Option<(&'a Coded, u32)> {
         let changes = self.changes?;
-        let tail = changes.cells[cell].tail.as_ref()?;
-        Some((&tail.data, changes.numbering.cells[cell].tail))
+        let appended = changes.cells[cell].appended.as_ref()?;
+        Some((&appended.data, changes.numbering.cells[cell].appended))
     }
 
     /// Number of bins of a cell.
     #[inline]
     pub(crate) fn bins_in(&self, cell: usize) -> usize {
-        let run = self.run(cell).map_or(0, |(run, _)| run.bin_count());
-        self.base_bins(cell).len() + run
+        let rewritten = self
+            .rewritten(cell)
+            .map_or(0, |(rewritten, _)| rewritten.bin_count());
+        self.base_bins(cell).len() + rewritten
     }
 
-    /// Positions of a cell's points behind the base: those of its run, and of its tail.
-    pub(crate) fn positions_behind(&self, cell: usize) -> [Range<usize>; 2] {
+    /// Positions of a cell's points outside the base: those of its rewritten part and of its append buffer.
+    pub(crate) fn delta_positions(&self, cell: usize) -> [Range<usize>; 2] {
         let Some(changes) = self.changes else {
             return [0..0, 0..0];
         };
         let (place, cell) = (changes.numbering.cells[cell], &changes.cells[cell]);
         let range = |first: u32, len: usize| first as usize..first as usize + len;
         [
-            range(place.run, cell.run.as_ref().map_or(0, |run| run.len())),
-            range(place.tail, cell.tail.as_ref().map_or(0, |tail| tail.len())),
+            range(
+                place.rewritten,
+                cell.rewritten
+                    .as_ref()
+                    .map_or(0, |rewritten| rewritten.len()),
+            ),
+            range(
+                place.appended,
+                cell.appended.as_ref().map_or(0, |appended| appended.len()),
+            ),
         ]
     }
 
-    /// Coded centres of a cell's bins, `rank` values each, and the number of the first bin.
+    /// Quantized centres of a cell's bins, `rank` values each, and the number of the first bin.
     pub(crate) fn centres(&self, cell: usize) -> (&'a [f32], u32) {
         let rank = self.segment.cells.rank();
-        match self.run(cell) {
-            Some((run, first)) => (&run.centres, first),
+        match self.rewritten(cell) {
+            Some((rewritten, first)) => (&rewritten.centres, first),
             None => {
                 let bins = self.base_bins(cell);
                 let centres = &self.segment.centres()[bins.start * rank..bins.end * rank];
@@ -302,34 +311,34 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Points of a cell that have not been removed.
+    /// Number of live points of a cell.
     pub(crate) fn points_in(&self, cell: usize) -> usize {
         self.changes
-            .map_or_else(|| self.segment.cell_len(cell), |c| c.cells[cell].living)
+            .map_or_else(|| self.segment.cell_len(cell), |c| c.cells[cell].live)
     }
 
-    /// The state of a cell.
-    pub(crate) fn live_cell(&self, cell: usize) -> Cow<'a, DeltaCell> {
+    /// The state of a cell in the delta.
+    pub(crate) fn cell_state(&self, cell: usize) -> Cow<'a, DeltaCell> {
         match self.changes {
             Some(c) => Cow::Borrowed(&*c.cells[cell]),
             None => Cow::Owned(DeltaCell {
-                base: true,
-                living: self.segment.cell_len(cell),
+                in_base: true,
+                live: self.segment.cell_len(cell),
                 ..DeltaCell::default()
             }),
         }
     }
 
-    /// The run of a bin behind those of the base, its cell, and the bin's number in it.
+    /// The rewritten cell that a bin outside the base belongs to, the cell's number, and the bin's number in it.
     #[inline]
-    fn run_of(&self, bin: usize) -> Option<(&'a RewrittenData, usize, usize)> {
+    fn rewritten_bin(&self, bin: usize) -> Option<(&'a RewrittenData, usize, usize)> {
         let numbering = &self.changes?.numbering;
         let cell = *numbering.bin_cell.get(bin - self.segment.bins())? as usize;
-        let (run, first) = self.run(cell)?;
-        Some((run, cell, bin - first as usize))
+        let (rewritten, first) = self.rewritten(cell)?;
+        Some((rewritten, cell, bin - first as usize))
     }
 
-    /// A bin, without the points that have joined it.
+    /// A bin without its appended points.
     #[inline]
     pub(crate) fn bin(&self, bin: u32) -> BinView<'a> {
         let at = bin as usize;
@@ -343,41 +352,43 @@ impl<'a> Snapshot<'a> {
                 codes,
             };
         }
-        let Some((run, cell, at)) = self.run_of(at) else {
+        let Some((rewritten, cell, at)) = self.rewritten_bin(at) else {
             return BinView::default();
         };
-        let points = run.coded.points(at);
-        let first = self.changes.map_or(0, |c| c.numbering.cells[cell].run);
+        let points = rewritten.coded.points(at);
+        let first = self
+            .changes
+            .map_or(0, |c| c.numbering.cells[cell].rewritten);
         BinView {
             cell: cell as u32,
             first: first + points.start as u32,
             len: points.len(),
-            codes: run.coded.codes(at),
+            codes: rewritten.coded.codes(at),
         }
     }
 
-    /// What the points of a bin can be skipped by, without those that have joined it.
+    /// Bounds of a bin without its appended points.
     pub(crate) fn bounds(&self, bin: u32) -> Bounds {
         let at = bin as usize;
         match self.segment.encoded.bounds.get(at) {
             Some(bounds) => *bounds,
-            None => match self.run_of(at) {
-                Some((run, _, at)) => run.coded.bounds[at],
+            None => match self.rewritten_bin(at) {
+                Some((rewritten, _, at)) => rewritten.coded.bounds[at],
                 None => Bounds::default(),
             },
         }
     }
 
-    /// The points that have joined a bin of a cell; none in most.
+    /// The points appended to a bin, if any.
     #[inline]
     pub(crate) fn joined(&self, cell: u32, bin: u32) -> Option<(BinView<'a>, &'a Bounds)> {
-        let (tail, first) = self.tail(cell as usize)?;
-        let first_bin = match self.run(cell as usize) {
+        let (appended, first) = self.appended(cell as usize)?;
+        let first_bin = match self.rewritten(cell as usize) {
             Some((_, first)) => first,
             None => self.base_bins(cell as usize).start as u32,
         };
         let at = (bin - first_bin) as usize;
-        let points = tail.points(at);
+        let points = appended.points(at);
         if points.is_empty() {
             return None;
         }
@@ -385,25 +396,29 @@ impl<'a> Snapshot<'a> {
             cell,
             first: first + points.start as u32,
             len: points.len(),
-            codes: tail.codes(at),
+            codes: appended.codes(at),
         };
-        Some((joined, &tail.bounds[at]))
+        Some((joined, &appended.bounds[at]))
     }
 
-    /// The cell of a position behind those of the base, whether it is in the tail, and the point's number there.
+    /// The cell of a position outside the base, whether the point is in the append buffer, and its number there.
     #[inline]
-    fn spot(&self, position: usize) -> Option<(&'a DeltaCell, bool, usize)> {
+    fn locate(&self, position: usize) -> Option<(&'a DeltaCell, bool, usize)> {
         let changes = self.changes?;
         let numbering = &changes.numbering;
         let page = position.checked_sub(first_position(self.index.segment.ids.len()))? / PAGE;
         let cell = *numbering.page_cell.get(page)? as usize;
         let place = numbering.cells[cell];
-        let in_tail = position >= place.tail as usize;
-        let first = if in_tail { place.tail } else { place.run };
-        Some((&changes.cells[cell], in_tail, position - first as usize))
+        let is_appended = position >= place.appended as usize;
+        let first = if is_appended {
+            place.appended
+        } else {
+            place.rewritten
+        };
+        Some((&changes.cells[cell], is_appended, position - first as usize))
     }
 
-    /// The point at a position, removed or not.
+    /// The point at a position, whether removed or not.
     #[inline]
     pub(crate) fn point(&self, position: u32) -> Option<PointView<'a>> {
         let at = position as usize;
@@ -420,20 +435,20 @@ impl<'a> Snapshot<'a> {
         Some(PointView { vectors, at, id })
     }
 
-    /// The run or the tail that has a position behind those of the base, and the point's number there.
+    /// The encoded points that contain a position outside the base, and the point's number there.
     #[inline]
     fn coded(&self, position: usize) -> Option<(&'a Coded, usize)> {
-        let (cell, in_tail, at) = self.spot(position)?;
-        let coded = match in_tail {
-            true => &*cell.tail.as_ref()?.data,
-            false => &cell.run.as_ref()?.data.coded,
+        let (cell, is_appended, at) = self.locate(position)?;
+        let coded = match is_appended {
+            true => &*cell.appended.as_ref()?.data,
+            false => &cell.rewritten.as_ref()?.data.coded,
         };
         (at < coded.len()).then_some((coded, at))
     }
 
-    /// Squared distance of the point at a position from a query; infinite where there is none.
+    /// Squared distance of the point at a position from a query, infinite if there is no such point.
     ///
-    /// Without a look at its identifier, which lies elsewhere in memory and is rarely wanted.
+    /// It does not read the identifier, which lies elsewhere in memory and is rarely needed.
     #[inline]
     pub(crate) fn distance(&self, position: u32, query: &Prepared<'_>) -> f32 {
         let at = position as usize;
@@ -445,7 +460,7 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Asks the memory for the vector at a position, and for its identifier.
+    /// Prefetches the vector and the identifier at a position.
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
         let (at, dim) = (position as usize, self.index.transform.dim());
@@ -458,55 +473,61 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Whether every point counts.
+    /// Whether every point is admitted: none was removed and there is no filter.
     #[inline]
     pub(crate) fn admits_all(&self) -> bool {
         self.changes.is_none() && self.allowed.is_none()
     }
 
-    /// Whether every point in the bins of a cell counts, as far as that is known without a look at them.
+    /// Whether every point in the bins of a cell is known to be admitted without testing each.
     #[inline]
     pub(crate) fn admits_all_of(&self, cell: u32) -> bool {
         self.allowed.is_none()
             && self
                 .changes
-                .is_none_or(|c| c.cells[cell as usize].dead == 0)
+                .is_none_or(|c| c.cells[cell as usize].removed == 0)
     }
 
-    /// Whether the point at a position counts: it has not been removed, and the filter lets it through.
+    /// Whether the point at a position is admitted: it is live and the filter allows it.
     #[inline]
     pub(crate) fn admits(&self, position: u32) -> bool {
         match self.allowed {
             Some(allowed) => allowed.contains(position),
-            None => self.is_alive(position),
+            None => self.is_live(position),
         }
     }
 
-    /// Whether the point at a position has not been removed.
+    /// Whether the point at a position is live, that is, not removed.
     #[inline]
-    pub(crate) fn is_alive(&self, position: u32) -> bool {
+    pub(crate) fn is_live(&self, position: u32) -> bool {
         let Some(changes) = self.changes else {
             return true;
         };
         let at = position as usize;
         if at < self.index.segment.ids.len() {
-            return !changes.dead.get(at);
+            return !changes.tombstones.get(at);
         }
-        let dead = |cell: &DeltaCell, in_tail: bool, at: usize| match in_tail {
-            true => cell.tail.as_ref().is_none_or(|tail| tail.dead.get(at)),
-            false => cell.run.as_ref().is_none_or(|run| run.dead.get(at)),
+        let removed = |cell: &DeltaCell, is_appended: bool, at: usize| match is_appended {
+            true => cell
+                .appended
+                .as_ref()
+                .is_none_or(|appended| appended.tombstones.get(at)),
+            false => cell
+                .rewritten
+                .as_ref()
+                .is_none_or(|rewritten| rewritten.tombstones.get(at)),
         };
-        self.spot(at)
-            .is_some_and(|(cell, in_tail, at)| !dead(cell, in_tail, at))
+        self.locate(at)
+            .is_some_and(|(cell, is_appended, at)| !removed(cell, is_appended, at))
     }
 
-    /// Number of points that count.
+    /// Number of admitted points.
     pub(crate) fn counted(&self) -> usize {
         self.allowed
             .map_or_else(|| self.index.len(), Allowed::count)
     }
 
-    /// Number of points of a cell that count.
+    /// Number of admitted points of a cell.
     pub(crate) fn counted_in(&self, cell: usize) -> usize {
         match self.allowed {
             Some(allowed) => allowed.count_of(cell),
@@ -519,9 +540,10 @@ impl<'a> Snapshot<'a> {
         self.allowed
     }
 
-    /// All positions that count, in order.
+    /// All admitted positions, in order.
     pub(crate) fn admitted(&self) -> impl Iterator<Item = u32> + use<'a> {
-        let view = *self;
-        (0..view.positions() as u32).filter(move |p| view.point(*p).is_some() && view.admits(*p))
+        let snapshot = *self;
+        (0..snapshot.positions() as u32)
+            .filter(move |p| snapshot.point(*p).is_some() && snapshot.admits(*p))
     }
 }

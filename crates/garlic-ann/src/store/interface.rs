@@ -1,4 +1,4 @@
-//! What every kind of index can do, and what there is to say about this one.
+//! Implements the interface that all kinds of index share.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::search::Searcher;
 use crate::segment::Index;
 
-/// Neighbours that facts about recall targets are told for.
+/// Number of neighbours for which recall targets are described.
 const USUAL_K: usize = 10;
 
 impl NeighborIndex for Index {

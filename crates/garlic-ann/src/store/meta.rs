@@ -1,4 +1,4 @@
-//! The section META: sizes, configuration, calibration and what has happened since the build, as JSON.
+//! The section META: sizes, configuration, calibration and build statistics as JSON.
 
 use crate::config::Config;
 use crate::plan::Calibration;
@@ -10,16 +10,16 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// What META holds.
+/// Content of META.
 pub(super) type Meta = file::Meta<StoredConfig, Body, BuildStats>;
 
-/// The small parts of the cells.
+/// The calibration, tagged with the kind of index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Body {
-    /// The name that this kind of index has in files.
+    /// The name of this kind of index in files.
     Tempered {
-        /// What recall targets take.
+        /// The calibration table.
         calibration: Calibration,
     },
 }
@@ -27,10 +27,10 @@ pub(super) enum Body {
 /// The name of this kind of index in a configuration.
 const MODEL: &str = "tempered";
 
-/// A parameter that is gone, and the one behind which files have it.
+/// A removed parameter, and the one that it follows in files.
 const REMOVED: (&str, &str) = ("gradient_epochs", "rounds");
 
-/// Keys of the published method's index, which readers of this format version expect in every configuration.
+/// Keys of the published method. Readers of this format version expect them in every configuration.
 const FOREIGN: &str = r#"{"train_fraction":1.0,"normalize":"global","rotate":true,"covariance":"full",
 "init":"kmeans-plus-plus","initial_cells":100,"init_sample":20000,"init_neighbours":3,"init_scale_floor":0.1,
 "tau":3.0,"weight_divergence":1.0,"weight_coverage":1.0,"weight_anchor":0.01,"anchor_shape":0.1,"epochs":250,
@@ -42,7 +42,7 @@ const FOREIGN: &str = r#"{"train_fraction":1.0,"normalize":"global","rotate":tru
 "clone_shell":2.2,"clone_sample":0.6,"clone_neighbours":3,"prune":true,"prune_every":60,"prune_size":1,"rank":3,
 "radial_steps":6,"angular_steps":4,"probes":5,"bins":0.3}"#;
 
-/// A configuration as files have it: flat, with keys that this version does not use.
+/// A configuration as stored in files: flat, with keys that this version does not use.
 #[derive(Clone, Debug)]
 pub(super) struct StoredConfig(pub(super) Config);
 
@@ -84,9 +84,9 @@ impl<'de> Deserialize<'de> for StoredConfig {
     }
 }
 
-/// [`FOREIGN`], in order.
+/// The entries of [`FOREIGN`] in order.
 fn foreign() -> Vec<(String, Value)> {
-    /// Takes the entries as they come; a map would sort them.
+    /// Collects entries in their order. A map would sort them.
     struct Entries(Vec<(String, Value)>);
 
     impl<'de> serde::de::Visitor<'de> for Entries {
@@ -108,7 +108,7 @@ fn foreign() -> Vec<(String, Value)> {
     }
 
     let mut json = serde_json::Deserializer::from_str(FOREIGN);
-    // The text is a constant, and a test reads it.
+    // The text is a constant that a test reads.
     json.deserialize_map(Entries(Vec::new()))
         .unwrap_or_default()
 }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(back.0, config);
     }
 
-    /// Names in files stay what they are, whatever the fields are called here.
+    /// Names in files do not change when fields are renamed.
     #[test]
     fn every_key_of_calibration_and_ledger_keeps_its_name() {
         let stats = BuildStats {
@@ -179,7 +179,7 @@ mod tests {
             calibration: Calibration {
                 queries: 4,
                 points: 5,
-                grouped: true,
+                coarse_routing: true,
                 correction: 1.25,
                 checked: 6,
                 stale: true,

@@ -1,7 +1,8 @@
-//! Saving and opening an index.
+//! Saves and opens an index.
 //!
-//! `docs/reference/file-format.md` draws the file; `garlic_core::file` is the container. [`Index::open`] maps a file,
-//! [`Index::load`] reads and checks every byte, [`Index::verify`] checks what a search does not rely on as well.
+//! In: an [`Index`]. Out: an index file, and the other way round. `docs/reference/file-format.md` describes the file,
+//! `garlic_core::file` implements the container. [`Index::open`] maps a file, [`Index::load`] reads and checks every
+//! byte, and [`Index::verify`] also checks what a search does not rely on.
 
 use crate::plan::Calibration;
 use crate::segment::{Index, Segment};
@@ -46,60 +47,58 @@ const KINDS: &[Kind] = &[
 ];
 
 impl Index {
-    /// Writes the index to `path`, replacing what is there all at once.
+    /// Writes the index to `path` and replaces an existing file atomically.
     ///
-    /// A temporary file is written beside it, synced and renamed, so that nobody ever sees half an index. On an
-    /// error the old file stays as it was and nothing is left behind. A symbolic link at `path` is replaced, not
-    /// followed.
+    /// It writes a temporary file beside `path`, syncs it and renames it, so that a reader never sees half an index.
+    /// On an error the old file is unchanged and the temporary file is removed. A symbolic link at `path` is
+    /// replaced, not followed.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) with the path when a step of the file system fails.
+    /// [`Error::Io`](crate::Error::Io) with the path if a file system operation fails.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         save_to(&Disk, self, path.as_ref())
     }
 
-    /// Opens an index where it lies: the file is mapped, and its parts are read when a search needs them.
+    /// Opens an index by mapping its file. Searches load the parts they need.
     ///
-    /// The work does not depend on the number of points. Header, section table, configuration, calibration and
-    /// change of coordinates are read and checked, and so is that every array has the length it must have. What the large
-    /// arrays hold is not looked at:
-    /// a damaged file gives wrong answers, or none, but a search never panics, reads outside of the file or asks for
-    /// memory without bounds. [`Index::verify`] tells whether a file is sound.
+    /// The cost does not depend on the number of points. `open` reads and checks the header, section table,
+    /// configuration, calibration and transform, and it checks the lengths of all arrays. It does not check the
+    /// content of large arrays. With a damaged file, a search may return wrong answers or none, but it never panics,
+    /// reads outside of the file or allocates memory without bounds. [`Index::verify`] checks the whole file.
     ///
-    /// Replace index files by rename, never in place: `mv new.garlic index.garlic`, not `cp`. [`Index::save`] does so, and
-    /// replacing or deleting the file is harmless: an open index keeps what it was opened on. If somebody overwrites the
-    /// file while the index or a clone of it exists, answers mean nothing or are [`Error::Damaged`](crate::Error::Damaged),
-    /// but no call
-    /// panics. If somebody shortens it, as `cp` onto the old name does first, reading behind the new end ends the program
-    /// (SIGBUS), which nothing can prevent. Use [`Index::load`] where nobody can promise that.
+    /// Replace index files by rename, never in place: use `mv new.garlic index.garlic`, not `cp`. [`Index::save`]
+    /// does so. Replacing or deleting the file is safe, because an open index keeps the old content. If the file is
+    /// overwritten while the index or a clone of it exists, answers are meaningless or
+    /// [`Error::Damaged`](crate::Error::Damaged), but no call panics. If the file is truncated, as `cp` onto the old
+    /// name does first, reading past the new end terminates the program (SIGBUS). No program can prevent this. Use
+    /// [`Index::load`] if a file may be truncated.
     ///
-    /// Where files cannot be mapped this is [`Index::load`].
+    /// On systems that cannot map files, this is [`Index::load`].
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
-    /// index.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, [`Error::Format`](crate::Error::Format) if it is
+    /// not an index.
     pub fn open(path: impl AsRef<Path>) -> Result<Index> {
         Ok(file::open(path.as_ref(), Access::Map)?.0)
     }
 
-    /// Reads an index into memory and checks all of it: header, checksums, and that the content makes sense.
+    /// Reads an index into memory and checks all of it: header, checksums and content.
     ///
-    /// Takes time and memory in proportion to the file, and gives the fastest searches from the first one on.
+    /// Time and memory are proportional to the size of the file. Searches run at full speed from the first one on.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
-    /// sound index.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, [`Error::Format`](crate::Error::Format) if it is
+    /// not a valid index.
     pub fn load(path: impl AsRef<Path>) -> Result<Index> {
         Ok(file::open(path.as_ref(), Access::Read)?.0)
     }
 
-    /// Does all that [`Index::load`] does, and checks what a search does not rely on: that identifiers are
-    /// unique, that axes are orthonormal, and that points lie in the bins that list them and have the codes they
-    /// should have.
+    /// Checks a file as [`Index::load`] does, and also what a search does not rely on: unique identifiers,
+    /// orthonormal axes, and for a sample of points that their bins, codes and bounds agree with their vectors.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) when it is no
-    /// sound index.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, [`Error::Format`](crate::Error::Format) if it is
+    /// not a valid index.
     pub fn verify(path: impl AsRef<Path>) -> Result<Summary> {
         let path = path.as_ref();
         let (index, layout) = file::open::<Index>(path, Access::Read)?;
@@ -112,26 +111,26 @@ impl Index {
         ))
     }
 
-    /// The bytes that [`Index::save`] writes. Equal indexes give equal bytes.
+    /// The bytes that [`Index::save`] writes. Equal indexes have equal bytes.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the configuration cannot be written.
+    /// [`Error::Io`](crate::Error::Io) if the configuration cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let flat = self.compacted();
         let encode = || file::to_bytes(&Encoded::new(flat.as_ref().unwrap_or(self))?);
         encode().map_err(|error| with_path(Path::new("memory"), Fault::Io(error)))
     }
 
-    /// The index that [`Index::to_bytes`] gave the bytes of, checked as [`Index::load`] does.
+    /// Decodes the bytes of [`Index::to_bytes`], with the checks of [`Index::load`].
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes.
+    /// Fails if the bytes are not a valid index.
     pub fn from_bytes(bytes: &[u8]) -> Result<Index, FormatError> {
         file::from_bytes(bytes)
     }
 }
 
-/// Equal indexes have the same files.
+/// Two indexes are equal if their files are.
 impl PartialEq for Index {
     fn eq(&self, other: &Self) -> bool {
         if self.delta.changes().is_some() || other.delta.changes().is_some() {
@@ -147,7 +146,7 @@ impl PartialEq for Index {
     }
 }
 
-/// [`Index::save`] to a place that tests can make fail.
+/// [`Index::save`] to a file system that tests can make fail.
 pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
     let flat = index.compacted();
     let encoded = Encoded::new(flat.as_ref().unwrap_or(index));
@@ -155,7 +154,7 @@ pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result
     file::save(place, path, &encoded)
 }
 
-/// An index with its META section ready.
+/// An index with its encoded META section.
 struct Encoded<'a> {
     index: &'a Index,
     meta: Vec<u8>,
@@ -192,7 +191,7 @@ impl Sections for Encoded<'_> {
                 "configuration and calibration take {len} bytes, more than the {MAX_META} an index file holds"
             ));
         }
-        // JSON has no NaN and no infinity: they come back as an error.
+        // JSON cannot represent NaN and infinity. Reading them back fails.
         if let Err(error) = serde_json::from_slice::<Meta>(&self.meta) {
             return refuse(format!(
                 "configuration or calibration cannot be stored, probably because a number is not finite: {error}"
@@ -226,9 +225,8 @@ impl Sections for Encoded<'_> {
     }
 }
 
-/// Arrays are read as they come; what they mean is checked once the section's checksum is known to be right. Whatever
-/// passes here must not make a search panic. Of a mapped file only the shapes of the large arrays are known: a search
-/// takes them as they are and makes do with any content.
+/// Arrays are read first. Their content is checked after the checksum of the section. What passes must not make a
+/// search panic. For a mapped file, only the lengths of large arrays are checked, and searches accept any content.
 impl Decode for Index {
     fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault> {
         let meta = meta::read(reader)?;

@@ -1,7 +1,7 @@
-//! The segment of the default preset: tempered cells, encoded bins and codes.
+//! The sections of a segment: cells, bins and codes.
 //!
-//! Every array begins at a multiple of the alignment and is kept as it is in memory, so that it can be mapped.
-//! Shapes are checked always; what the arrays mean, [`validate`](super::validate) checks of those that are read.
+//! Every array is aligned and stored as in memory, so that it can be mapped. Shapes are always checked. The content
+//! of arrays that are read is checked by [`validate`](super::validate).
 
 use super::validate;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use garlic_core::file::{
     Aligned, Fault, Kind, Reader, Section, Source, Word, inconsistent, product,
 };
 
-/// Writes one section of the segment; sections of other bodies are empty.
+/// Writes one section of the segment. Sections of other kinds are empty.
 pub(super) fn write(segment: &Segment, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
     let out = Aligned::new(out);
     match kind {
@@ -34,7 +34,7 @@ fn write_cells(model: &AnisotropicCells, mut out: Aligned<'_>) -> io::Result<()>
     out.array(&model.means)?;
     out.array(&model.axes)?;
     out.array(&model.variances)?;
-    out.array(&model.residual)
+    out.array(&model.residual_variances)
 }
 
 fn write_learned(
@@ -67,7 +67,7 @@ fn write_codes(encoded: &EncodedBins, mut out: Aligned<'_>) -> io::Result<()> {
     out.array(&encoded.blocks)
 }
 
-/// Reads the sections of the segment, which follow each other.
+/// Reads the consecutive sections of the segment.
 pub(super) fn read<R: Source>(
     reader: &mut Reader<R>,
     cells: u64,
@@ -123,11 +123,11 @@ fn read_cells<R: Source>(
         means: section.array(cells * dim)?,
         axes: section.array(cells * rank * dim)?,
         variances: section.array(cells * rank)?,
-        residual: section.array(cells)?,
+        residual_variances: section.array(cells)?,
     })
 }
 
-/// Reads all but the codes.
+/// Reads everything except the codes.
 fn read_learned<R: Source>(
     section: &mut Section<'_, R>,
     model: &AnisotropicCells,
@@ -193,12 +193,12 @@ impl Word for Bounds {
             low: self.low.swapped(),
             high: self.high.swapped(),
             error: self.error.swapped(),
-            mass: self.mass.swapped(),
+            code_sum: self.code_sum.swapped(),
         }
     }
 
     fn sound(self) -> bool {
-        [self.radius, self.low, self.high, self.error, self.mass]
+        [self.radius, self.low, self.high, self.error, self.code_sum]
             .into_iter()
             .all(f32::is_finite)
     }

@@ -1,7 +1,7 @@
-//! What a search of tempered cells relies on: shapes, order, ranges, and numbers that stay finite.
+//! Checks what a search relies on: shapes, order, ranges and finite numbers.
 //!
-//! An index is checked when it is loaded and before it is saved, so that what was saved can be loaded again. Of one
-//! that is mapped only the shapes are checked: how long its arrays are, and where the last of them end.
+//! An index is checked when it is loaded and before it is saved, so that every saved index can be loaded. For a
+//! mapped file, only the shapes are checked: the lengths of its arrays and the ends of the last ranges.
 
 use crate::bins::Bounds;
 use crate::plan::Setting;
@@ -15,25 +15,24 @@ use crate::segment::Index;
 use garlic_core::Transform;
 use garlic_core::file::{Fault, Kind, Word as _, inconsistent};
 
-/// Codes of either size come in whole groups of this many coordinates.
+/// The width of codes is a multiple of this.
 const WIDTH_STEP: usize = 8;
-/// Largest coordinate of an axis: those of a unit vector, with room for rounding.
+/// Upper limit of a coordinate of an axis: that of a unit vector, plus rounding.
 const LARGEST_AXIS: f32 = 1.001;
 
-/// Largest step of a code, as a share of [`reach`]: a third of the deviation along an axis at four bits, less at
-/// eight.
+/// Upper limit of a step, as a share of [`coordinate_limit`].
 pub(super) const LARGEST_STEP: f32 = 0.25;
 
-/// Largest coordinate of a point that centring and rotating vectors of dimension `dim` can lead to, twice.
+/// Twice the largest coordinate of a point after centring and rotation of vectors of dimension `dim`.
 ///
-/// Builds take values up to 1e15. A search multiplies coordinates with steps and adds up; within these limits
-/// the sums of a query like the data stay finite. An infinite sum could make the padding of a block, whose norm
-/// is infinite, look like a point.
+/// Builds accept values up to 1e15. A search multiplies coordinates with steps and adds the products. Within these
+/// limits, the sums of a query like the data are finite. An infinite sum could make the padding of a block, whose
+/// norm is infinite, look like a point.
 pub(super) fn reach(dim: usize) -> f32 {
     4e15 * (dim as f32).sqrt()
 }
 
-/// Checks all of an index whose segment is `segment`, in memory.
+/// Checks an index in memory.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
     let segment = &index.segment;
     check_calibration(&index.calibration)?;
@@ -45,12 +44,12 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     check_codes(&segment.encoded)
 }
 
-/// The first half-precision number that is infinite or not a number.
+/// The first half-precision number that is infinite or NaN.
 pub(super) fn first_endless(halves: &[u16]) -> Option<usize> {
     halves.iter().position(|half| !half.sound())
 }
 
-/// Fails for settings that a search could not be run with.
+/// Fails for settings that a search cannot use.
 pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> {
     let sound = |s: &Setting| {
         let share = s.bins > 0.0 && s.bins <= 1.0;
@@ -74,7 +73,7 @@ pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> 
     }
 }
 
-/// Fails unless the space is what tempered cells live in: rotated and truncated, not scaled.
+/// Fails unless the transform rotates and truncates without scaling.
 pub(super) fn check_transform(space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Space, message));
     if let Some(at) = space.scale.iter().position(|scale| *scale != 1.0) {
@@ -93,7 +92,7 @@ pub(super) fn check_transform(space: &Transform) -> Result<(), Fault> {
     }
 }
 
-/// Checks how many cells there are in a `space` that has been checked, and of which size.
+/// Checks the number and size of the cells against a checked transform.
 pub(super) fn check_cell_shapes(model: &AnisotropicCells, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let (cells, rank, dim) = (model.len(), model.rank, model.dim);
@@ -119,7 +118,7 @@ pub(super) fn check_cell_shapes(model: &AnisotropicCells, space: &Transform) -> 
     Ok(())
 }
 
-/// Checks the content of cells whose shapes have been checked.
+/// Checks the content of cells with checked shapes.
 pub(super) fn check_cells(model: &AnisotropicCells, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
     let limit = reach(space.dim());
@@ -127,7 +126,12 @@ pub(super) fn check_cells(model: &AnisotropicCells, space: &Transform) -> Result
         (&*model.means, -limit, limit, "means"),
         (&*model.axes, -LARGEST_AXIS, LARGEST_AXIS, "axes"),
         (&*model.variances, 0.0, f32::MAX, "variances"),
-        (&*model.residual, 0.0, f32::MAX, "residual variances"),
+        (
+            &*model.residual_variances,
+            0.0,
+            f32::MAX,
+            "residual variances",
+        ),
     ] {
         if let Some(at) = first_outside(values, low, high) {
             return wrong(format!("value {at} of the {what} is out of range"));
@@ -136,8 +140,7 @@ pub(super) fn check_cells(model: &AnisotropicCells, space: &Transform) -> Result
     Ok(())
 }
 
-/// Checks how many bins and blocks there are for a model that has been checked, and that the last of them end where
-/// `points` points do.
+/// Checks the number of bins and blocks against checked cells, and that the last of them end with `points` points.
 pub(super) fn check_bin_shapes(
     encoded: &EncodedBins,
     model: &AnisotropicCells,
@@ -171,7 +174,7 @@ pub(super) fn check_bin_shapes(
     Ok(())
 }
 
-/// Checks all but the codes of `points` points, once the shapes have been checked.
+/// Checks everything except the codes of `points` points, after the shapes.
 pub(super) fn check_bins(
     encoded: &EncodedBins,
     space: &Transform,
@@ -189,14 +192,14 @@ pub(super) fn check_bins(
             return wrong(format!("value {at} of the {what} is out of range"));
         }
     }
-    encoded.check_groups(points).or_else(wrong)?;
+    encoded.check_layout(points).or_else(wrong)?;
     let ordered = |b: &Bounds| {
         (0.0..=f32::MAX).contains(&b.radius)
             && 0.0 <= b.low
             && b.low <= b.high
             && b.high.is_finite()
             && (0.0..=f32::MAX).contains(&b.error)
-            && (0.0..=f32::MAX).contains(&b.mass)
+            && (0.0..=f32::MAX).contains(&b.code_sum)
     };
     match encoded.bounds.iter().position(|bounds| !ordered(bounds)) {
         Some(bin) => wrong(format!("the bounds of bin {bin} are out of range")),
@@ -204,7 +207,7 @@ pub(super) fn check_bins(
     }
 }
 
-/// Bytes of all codes of bins and of points, once [`check_bin_shapes`] has passed.
+/// Bytes of all bin codes and of all point codes, after [`check_bin_shapes`].
 pub(super) fn code_bytes(encoded: &EncodedBins) -> [u64; 2] {
     let bins = encoded
         .bin_block_of
@@ -217,7 +220,7 @@ pub(super) fn code_bytes(encoded: &EncodedBins) -> [u64; 2] {
     ]
 }
 
-/// Checks the codes of bins that have been checked.
+/// Checks the codes of checked bins.
 pub(super) fn check_codes(encoded: &EncodedBins) -> Result<(), Fault> {
     let wrong = |message: String| inconsistent(Kind::Codes, message);
     let lengths = [encoded.bin_blocks.len() as u64, encoded.blocks.len() as u64];
@@ -247,12 +250,12 @@ pub(super) fn check_codes(encoded: &EncodedBins) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Fails unless the codes are within range, the norms of `count` lanes are finite and those of the rest are
-/// infinite: only so a scan passes over them.
+/// Checks that the codes are within range, that the norms of `count` lanes are finite, and that those of the padding
+/// lanes are infinite so that a scan skips them.
 fn check_blocks(blocks: &[u8], bits: CodeBits, bytes: usize, count: usize) -> Result<(), String> {
     for (number, block) in blocks.chunks_exact(bytes).enumerate() {
         let (codes, norms) = block.split_at(bytes - 4 * CODE_LANES);
-        // Every nibble is a code of four bits. Without an early exit, for vector instructions.
+        // Every nibble is a valid 4-bit code. The loop has no early exit, so that it vectorizes.
         let all = codes.iter().fold(0, |all, code| all | code);
         if bits == CodeBits::Eight && all > bits.largest() {
             return Err(format!("a code in block {number} is out of range"));
@@ -271,7 +274,7 @@ fn check_blocks(blocks: &[u8], bits: CodeBits, bytes: usize, count: usize) -> Re
     Ok(())
 }
 
-/// The first value that is not between `low` and `high`; NaN is not.
+/// The first value that is not between `low` and `high`. NaN is not.
 fn first_outside(values: &[f32], low: f32, high: f32) -> Option<usize> {
     values.iter().position(|v| !(low..=high).contains(v))
 }

@@ -1,14 +1,14 @@
-//! What opening leaves out because a search does not rely on it.
+//! Checks what opening skips because a search does not rely on it.
 
 mod codes;
 
 use crate::segment::Index;
 use garlic_core::file::{Fault, Kind, check_axes, inconsistent};
 
-/// Points whose codes are recomputed: each costs a rotation, so a large index is checked by sample.
+/// Number of points whose codes are recomputed. Each takes a rotation, so large indexes are checked by sample.
 const SAMPLE: usize = 2048;
 
-/// Checks identifiers, axes, members, bins and codes of an index that was read.
+/// Checks identifiers, axes, bins and codes of a loaded index.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
     check_ids(index)?;
     if let Some(rotation) = &index.transform.rotation {
@@ -19,7 +19,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     codes::check(index)
 }
 
-/// Points between two that are looked at more closely.
+/// Distance between two sampled points.
 fn every(index: &Index) -> usize {
     index.len().div_ceil(SAMPLE).max(1)
 }
@@ -34,7 +34,7 @@ fn vector(index: &Index, position: usize) -> Vec<f32> {
     out
 }
 
-/// Every identifier is there once; where points may lie in two cells, at most twice, with the same vector.
+/// Every identifier occurs once. If points may be stored in two cells, it occurs at most twice with the same vector.
 fn check_ids(index: &Index) -> Result<(), Fault> {
     let mut sorted: Vec<(u64, usize)> = index.segment.ids.iter().copied().zip(0..).collect();
     sorted.sort_unstable();

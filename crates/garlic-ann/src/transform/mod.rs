@@ -1,7 +1,7 @@
-//! The space that cells live in: the leading principal axes of the data.
+//! The space that cells live in, spanned by the leading principal axes of the data.
 //!
-//! In: vectors. Out: a [`Transform`] that subtracts the mean and projects onto the axes, and for every vector its squared
-//! distance from that space. Exact distances are always taken between the vectors themselves.
+//! In: vectors. Out: a [`Transform`] that subtracts the mean and projects onto the axes, and the squared distance of
+//! each vector from that space. Exact distances are always computed between the vectors themselves.
 
 pub(crate) mod robust;
 
@@ -10,21 +10,23 @@ use garlic_core::{Cancel, Error, Result, Transform};
 use garlic_linalg::{Leading, Matrix, Rows, Wanted, leading_components, pca, permutation};
 use rayon::prelude::*;
 
-/// Rows that the axes are fitted to; more change nothing that matters.
-const SAMPLE: usize = 25_000;
-/// Axes that cost little beside the rest of a query, and the share of the variance that they may keep.
-const CHEAP: usize = 96;
-const CHEAP_KEEP: f64 = 0.95;
-/// Coordinates up to which all axes are computed before the leading ones are chosen; of more, that takes too long.
-const ALL_AXES: usize = 800;
-/// Values of the axes at most: a gigabyte, and a few times that while they are fitted.
-const MOST_AXIS_VALUES: usize = 1 << 28;
-/// Stream of the random choice of the sample.
+/// Number of rows that the axes are fitted to. More rows hardly change them.
+const SAMPLE_ROWS: usize = 25_000;
+/// Number of axes that are cheap compared with the rest of a query, and the share of the variance that they may keep.
+const CHEAP_AXES: usize = 96;
+const CHEAP_VARIANCE: f64 = 0.95;
+/// Largest dimension for which all axes are computed. Above it, only the leading ones are.
+const MAX_FULL_PCA_DIM: usize = 800;
+/// Upper limit of the number of values of the axes.
+const MAX_AXIS_VALUES: usize = 1 << 28;
+/// Random stream of the sample.
 const SAMPLE_STREAM: u64 = 0x0707;
 
-/// Principal axes of `rows`, as many as keep the share `keep` of their variance but at most `most`, in whole
-/// multiples of 16; nothing is scaled. The first [`CHEAP`] axes may keep more, up to [`CHEAP_KEEP`]. CoarseQuantizer far apart would
-/// own all variance, so the axes also have to tell neighbours apart.
+/// Fits the principal axes of `rows` without scaling.
+///
+/// The number of axes is a multiple of 16. They keep the share `keep_variance` of the variance, but there are at most
+/// `max_dim`. The first [`CHEAP_AXES`] may keep more, up to [`CHEAP_VARIANCE`]. Clusters that are far apart dominate
+/// the variance, so the axes also have to separate neighbours.
 pub(crate) fn fit(
     rows: Rows<'_>,
     options: &TransformOptions,
@@ -32,16 +34,16 @@ pub(crate) fn fit(
     cancel: &Cancel,
 ) -> Result<Transform> {
     let (keep, most) = (options.keep_variance, options.max_dim);
-    let sample = if rows.len() > SAMPLE {
+    let sample = if rows.len() > SAMPLE_ROWS {
         let mut ids = permutation(rows.len(), seed, SAMPLE_STREAM);
-        ids.truncate(SAMPLE);
+        ids.truncate(SAMPLE_ROWS);
         ids.sort_unstable();
         Some(Matrix::gather(rows, &ids))
     } else {
         None
     };
     let sample = sample.as_ref().map_or(rows, Matrix::as_rows);
-    // A few rows far away would own the axes.
+    // A few rows far away would dominate the axes.
     let pulled = robust::winsorised(sample);
     let sampled = pulled.as_ref().map_or(sample, Matrix::as_rows);
     let dim = rows.dim();
@@ -58,7 +60,9 @@ pub(crate) fn fit(
         enough.map_or(fitted.values.len().max(1), |last| last + 1)
     };
     let local = robust::axes_between_neighbours(sampled, fitted.basis.as_rows());
-    let needed = needed(keep).max(needed(CHEAP_KEEP).min(CHEAP)).max(local);
+    let needed = needed(keep)
+        .max(needed(CHEAP_VARIANCE).min(CHEAP_AXES))
+        .max(local);
     let count = needed.min(most).next_multiple_of(16).min(dim);
     fitted.complete(count);
     let mut rotation = fitted.basis.into_vec();
@@ -70,11 +74,11 @@ pub(crate) fn fit(
     })
 }
 
-/// The leading principal axes of `rows`, as many as keep the share `keep` of their variance or [`CHEAP`], but at most
-/// `most`; more are no harm.
+/// The leading principal axes of `rows`: enough for the share `keep` of the variance, at least [`CHEAP_AXES`], at
+/// most `most`. There may be more.
 fn axes(rows: Rows<'_>, keep: f64, most: usize, seed: u64, cancel: &Cancel) -> Result<Leading> {
     let dim = rows.dim();
-    if dim <= ALL_AXES {
+    if dim <= MAX_FULL_PCA_DIM {
         let pca = pca(rows);
         cancel.check()?;
         let total = pca.values.iter().map(|v| f64::from(*v)).sum();
@@ -82,8 +86,8 @@ fn axes(rows: Rows<'_>, keep: f64, most: usize, seed: u64, cancel: &Cancel) -> R
     }
     let most = most.min(dim).next_multiple_of(16).min(dim);
     let found = most.min(rows.len());
-    if found.saturating_mul(dim) > MOST_AXIS_VALUES {
-        let affordable = MOST_AXIS_VALUES / dim;
+    if found.saturating_mul(dim) > MAX_AXIS_VALUES {
+        let affordable = MAX_AXIS_VALUES / dim;
         return Err(Error::Config {
             key: "max_dim".into(),
             message: format!(
@@ -93,23 +97,27 @@ fn axes(rows: Rows<'_>, keep: f64, most: usize, seed: u64, cancel: &Cancel) -> R
     }
     let stop = || cancel.check().is_err();
     let wanted = Wanted {
-        least: CHEAP,
+        least: CHEAP_AXES,
         most,
         share: keep,
     };
     leading_components(rows, wanted, seed ^ SAMPLE_STREAM, &stop).ok_or(Error::Cancelled)
 }
 
-/// Squared distance from a space of a point whose squared distance from the origin is `whole`, and whose coordinates in
-/// that space are `inside`. Rounding does not make it negative.
+/// Squared distance of a point from a space, given its squared distance `whole` from the origin and its coordinates
+/// `inside` the space. Rounding cannot make it negative.
 #[inline]
-pub(crate) fn beyond(whole: f32, inside: &[f32]) -> f32 {
+pub(crate) fn residual_squared(whole: f32, inside: &[f32]) -> f32 {
     (whole - garlic_simd::dot(inside, inside)).max(0.0)
 }
 
-/// Squared distance of every vector from the truncated space that `points` are its images in.
-pub(crate) fn outside(vectors: Rows<'_>, space: &Transform, points: Rows<'_>) -> Vec<f32> {
-    // Nothing lies outside of the whole space; rounding would say otherwise, far from the mean.
+/// Squared distance of every vector from the truncated space. `points` are the transformed vectors.
+pub(crate) fn residuals_squared(
+    vectors: Rows<'_>,
+    space: &Transform,
+    points: Rows<'_>,
+) -> Vec<f32> {
+    // The full space contains every vector. Rounding would suggest otherwise far from the mean.
     if space.out_dim() == space.dim() {
         return vec![0.0; vectors.len()];
     }
@@ -118,7 +126,7 @@ pub(crate) fn outside(vectors: Rows<'_>, space: &Transform, points: Rows<'_>) ->
         .with_min_len(256)
         .map(|i| {
             let whole = garlic_simd::l2_squared(vectors.row(i), &space.mean);
-            beyond(whole, points.row(i))
+            residual_squared(whole, points.row(i))
         })
         .collect()
 }

@@ -1,27 +1,27 @@
-//! Keeps outliers from deciding what everything else is fitted to.
+//! Limits the influence of outliers on axes and cells.
 //!
-//! A few rows far away, or lengths over many orders of magnitude, would otherwise own the principal axes and most of the
-//! cells. Rows are compared with the median: those farther from it than [`FAR`] times the median distance are outliers. Data
-//! without any are left exactly as they are.
+//! A few rows far away, or lengths over many orders of magnitude, would otherwise dominate the principal axes and
+//! most cells. Rows farther from the median than [`OUTLIER_FACTOR`] times the median distance are outliers. Data
+//! without outliers are not changed.
 
 use garlic_linalg::{Matrix, Rows};
 
-/// Rows farther from the middle than this many times the median distance are outliers.
-const FAR: f32 = 4.0;
-/// Rows that the middle is taken from.
-const SAMPLE: usize = 1_001;
-/// Rows whose nearest neighbours are looked for, the multiply-adds that this may take, and the share of the squared distances
-/// between neighbours that axes have to hold.
+/// A row is an outlier if its distance from the median exceeds the median distance by this factor.
+const OUTLIER_FACTOR: f32 = 4.0;
+/// Number of rows that the median is computed from.
+const MEDIAN_ROWS: usize = 1_001;
+/// Number of queries for nearest neighbours, their budget in multiply-adds, and the share of the squared distances
+/// between neighbours that the axes have to keep.
 const LOCAL_QUERIES: usize = 256;
 const LOCAL_WORK: usize = 1 << 30;
 const LOCAL_SHARE: f64 = 0.5;
-/// Most groups of rows by their distance from the middle; the last one takes all that is left.
+/// Upper limit of the number of shells. The last one takes all remaining rows.
 const MAX_SHELLS: usize = 16;
 
 /// The coordinate-wise median of some rows.
-fn middle(rows: Rows<'_>) -> Vec<f32> {
-    let step = rows.len().div_ceil(SAMPLE).max(1);
-    let mut column = Vec::with_capacity(SAMPLE);
+fn median(rows: Rows<'_>) -> Vec<f32> {
+    let step = rows.len().div_ceil(MEDIAN_ROWS).max(1);
+    let mut column = Vec::with_capacity(MEDIAN_ROWS);
     (0..rows.dim())
         .map(|j| {
             column.clear();
@@ -32,30 +32,29 @@ fn middle(rows: Rows<'_>) -> Vec<f32> {
         .collect()
 }
 
-/// The distance that outliers begin at among rows at these distances from their middle; infinite where nothing tells. Rows at
-/// the middle itself say nothing about the scale of the others.
+/// The distance at which outliers begin, given the distances of rows from their median, or infinity if all are zero.
+/// Rows at the median itself are ignored because they have no scale.
 fn cutoff(distances: impl Iterator<Item = f32>) -> f32 {
     let mut distances: Vec<f32> = distances.filter(|d| *d > 0.0).collect();
     if distances.is_empty() {
         return f32::INFINITY;
     }
     let half = distances.len() / 2;
-    FAR * *distances.select_nth_unstable_by(half, f32::total_cmp).1
+    OUTLIER_FACTOR * *distances.select_nth_unstable_by(half, f32::total_cmp).1
 }
 
-fn distances(rows: Rows<'_>, middle: &[f32]) -> Vec<f32> {
-    let squared = rows.iter().map(|row| garlic_simd::l2_squared(row, middle));
+fn distances(rows: Rows<'_>, median: &[f32]) -> Vec<f32> {
+    let squared = rows.iter().map(|row| garlic_simd::l2_squared(row, median));
     squared.map(f32::sqrt).collect()
 }
 
-/// The rows with outliers pulled towards the middle, as far out as the farthest of the others may be; none when there are
-/// no outliers.
+/// The rows with outliers moved towards the median, or `None` if there are no outliers.
 pub(crate) fn winsorised(rows: Rows<'_>) -> Option<Matrix> {
     if rows.is_empty() {
         return None;
     }
-    let middle = middle(rows);
-    let distances = distances(rows, &middle);
+    let median = median(rows);
+    let distances = distances(rows, &median);
     let cutoff = cutoff(distances.iter().copied());
     if distances.iter().all(|d| *d <= cutoff) {
         return None;
@@ -68,7 +67,7 @@ pub(crate) fn winsorised(rows: Rows<'_>) -> Option<Matrix> {
             continue;
         }
         let share = cutoff / distance;
-        for ((out, x), m) in buffer.iter_mut().zip(row).zip(&middle) {
+        for ((out, x), m) in buffer.iter_mut().zip(row).zip(&median) {
             *out = m + (x - m) * share;
         }
         pulled.push_row(&buffer);
@@ -76,8 +75,8 @@ pub(crate) fn winsorised(rows: Rows<'_>) -> Option<Matrix> {
     Some(pulled)
 }
 
-/// How many of the first axes, one a row, hold half of what tells neighbours among `rows` apart; as many as there are
-/// coordinates when all of them hold less.
+/// How many of the leading axes, one per row, keep half of the squared distances between neighbours among `rows`.
+/// Returns the dimension if all axes keep less.
 pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
     let dim = rows.dim();
     let count = (LOCAL_WORK / (LOCAL_QUERIES * dim)).clamp(64, 4096);
@@ -88,7 +87,7 @@ pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
     for query in spread(LOCAL_QUERIES) {
         let query = rows.row(query);
         let distance = |row: usize| garlic_simd::l2_squared(query, rows.row(row));
-        // Copies say nothing.
+        // Copies have no direction.
         let others = spread(count).map(|row| (distance(row), row));
         let others = others.filter(|(squared, _)| *squared > 0.0);
         let Some((squared, nearest)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else {
@@ -110,16 +109,16 @@ pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
     enough.map_or(dim, |last| last + 1)
 }
 
-/// CoarseQuantizer of rows by their distance from the middle, each within a few times its own median distance: the first is the
-/// bulk of the data, the others are ever farther out. Rows are numbers in `points`.
+/// Splits rows into shells by their distance from the median, each within a few times its own median distance. The
+/// first shell is the bulk of the data. Rows are row numbers of `points`.
 pub(crate) fn shells(points: Rows<'_>, rows: &[u32]) -> Vec<Vec<u32>> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let step = rows.len().div_ceil(SAMPLE).max(1);
+    let step = rows.len().div_ceil(MEDIAN_ROWS).max(1);
     let some: Vec<u32> = rows.iter().copied().step_by(step).collect();
-    let middle = middle(Matrix::gather(points, &some).as_rows());
-    let distance = |row: &u32| garlic_simd::l2_squared(points.row(*row as usize), &middle).sqrt();
+    let median = median(Matrix::gather(points, &some).as_rows());
+    let distance = |row: &u32| garlic_simd::l2_squared(points.row(*row as usize), &median).sqrt();
     let mut left: Vec<(u32, f32)> = rows.iter().map(|row| (*row, distance(row))).collect();
     let mut shells = Vec::new();
     while !left.is_empty() {

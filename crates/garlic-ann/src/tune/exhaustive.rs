@@ -1,4 +1,4 @@
-//! Recall targets that are met by reading everything, and why: what an index says about itself to its users.
+//! Reports which recall targets need reading everything, and why.
 
 use crate::plan::EXHAUSTIVE_POINTS;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use crate::segment::Index;
 use serde::Serialize;
 
-/// Targets are told apart down to this share of misses.
-const FINEST: f64 = 1e-6;
+/// Resolution of targets, as a share of misses.
+const MIN_MISS_SHARE: f64 = 1e-6;
 
 /// Recall targets for `k` neighbours that a search meets by reading every point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -15,31 +15,31 @@ const FINEST: f64 = 1e-6;
 pub struct Exhaustive {
     /// Number of neighbours.
     pub k: usize,
-    /// The targets above this one are met by reading everything; 0 when all of them are.
+    /// Targets above this one need reading everything. 0 if all targets do.
     pub above: f64,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
-/// Why a recall target takes reading everything.
+/// Why a recall target needs reading everything.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
     /// There are at most [`EXHAUSTIVE_POINTS`] points.
     FewPoints,
-    /// Targets were found to be missed since the index changed, and nothing less would do. The next training ends it.
+    /// A check after changes found targets missed at every setting. The next training ends this state.
     Missed,
-    /// Nobody has measured what targets take: the index has not been trained yet, or was built without calibration.
+    /// The targets were not measured: the index is not trained yet, or it was built without calibration.
     Unmeasured,
-    /// No setting reached this target for less than it costs to read everything.
+    /// No setting met this target for less than the cost of reading everything.
     Cost {
         /// The target.
         recall: f64,
     },
-    /// The calibration reached no further than this target.
+    /// The calibration covers targets only up to this one.
     Beyond {
-        /// The highest target that was measured.
+        /// The highest measured target.
         recall: f64,
     },
 }
@@ -62,12 +62,12 @@ impl fmt::Display for Cause {
 }
 
 impl Index {
-    /// Whether a search for `k` neighbours with this recall target reads everything now.
+    /// Whether a search for `k` neighbours with this recall target currently reads everything.
     pub fn reads_everything(&self, k: usize, recall: f64) -> bool {
         self.snapshot().plan(k, recall).all
     }
 
-    /// [`Index::exhaustive`] of every number of neighbours that was measured; of ten where none was.
+    /// [`Index::exhaustive`] for every measured number of neighbours, or for ten if none was measured.
     pub fn exhaustive_targets(&self) -> Vec<Exhaustive> {
         let settings = self.calibration.settings.iter();
         let mut measured: Vec<usize> = settings.map(|s| s.k).collect();
@@ -81,15 +81,14 @@ impl Index {
             .collect()
     }
 
-    /// The recall targets for `k` neighbours that searches meet by reading everything now; none where every target takes
-    /// less.
+    /// The recall targets for `k` neighbours that currently need reading everything, or `None` if there are none.
     pub fn exhaustive(&self, k: usize) -> Option<Exhaustive> {
         let is_exhaustive = |recall: f64| self.reads_everything(k, recall);
-        if !is_exhaustive(1.0 - FINEST) {
+        if !is_exhaustive(1.0 - MIN_MISS_SHARE) {
             return None;
         }
-        // Higher targets never take less: the limit lies between the two, on a scale of misses.
-        let (mut below, mut from) = (1.0, FINEST);
+        // Bisect on a logarithmic scale of misses. Higher targets never need less work.
+        let (mut below, mut from) = (1.0, MIN_MISS_SHARE);
         while below / from > 1.0 + 1e-4 {
             let middle = f64::sqrt(below * from);
             match is_exhaustive(1.0 - middle) {
@@ -170,8 +169,8 @@ mod tests {
 
     #[test]
     fn every_cause_is_told_with_its_limit() {
-        let told = |index: &Index| index.exhaustive(10).unwrap();
-        let cost = told(&index(5000, |_| {}));
+        let exhaustive = |index: &Index| index.exhaustive(10).unwrap();
+        let cost = exhaustive(&index(5000, |_| {}));
         assert_eq!(cost.cause, Cause::Cost { recall: 0.99 });
         assert!((0.9499..0.9501).contains(&cost.above), "{cost:?}");
         assert!(cost.cause.to_string().contains("no setting reached 0.99"));
@@ -179,11 +178,11 @@ mod tests {
         assert!(!dear.reads_everything(10, 0.95) && dear.reads_everything(10, 0.951));
         assert_eq!(dear.exhaustive_targets(), [cost]);
 
-        let beyond = told(&index(5000, |c| c.settings.truncate(2)));
+        let beyond = exhaustive(&index(5000, |c| c.settings.truncate(2)));
         assert_eq!(beyond.cause, Cause::Beyond { recall: 0.95 });
         assert!((0.9874..0.9876).contains(&beyond.above), "{beyond:?}");
 
-        let corrected = told(&index(5000, |c| c.correction = 2.0));
+        let corrected = exhaustive(&index(5000, |c| c.correction = 2.0));
         assert!((0.8999..0.9001).contains(&corrected.above), "{corrected:?}");
 
         for (index, cause) in [
@@ -191,7 +190,7 @@ mod tests {
             (index(5000, |c| c.stale = true), Cause::Missed),
             (index(5000, |c| c.settings.clear()), Cause::Unmeasured),
         ] {
-            let all = told(&index);
+            let all = exhaustive(&index);
             assert_eq!((all.cause, all.above), (cause, 0.0));
         }
         let cheap = index(5000, |c| c.settings[2].everything = false);

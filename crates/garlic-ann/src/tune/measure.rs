@@ -1,70 +1,72 @@
-//! What a plan does: run on held-out points as a search runs it.
+//! Measures a plan: runs it on held-out points as a search does.
 
 use rayon::prelude::*;
 
 use crate::plan::Plan;
-use crate::search::{Prices, QueryScratch, Reranked};
+use crate::search::{CostModel, QueryScratch, Reranked};
 use crate::segment::{Index, Snapshot};
 use garlic_core::Cancel;
 use garlic_core::Result;
 use garlic_core::{SearchStats, TopK};
 
-/// Queries that one task runs.
-const CHUNK: usize = 32;
-/// Relative tolerance when distances are compared, as in every recall of this project.
+/// Number of queries per task.
+const QUERIES_PER_TASK: usize = 32;
+/// Relative tolerance when distances are compared. All recalls of this project use it.
 const TOLERANCE: f32 = 1e-6;
-/// A measured recall counts less this many standard errors.
-const CAUTION: f64 = 1.5;
+/// Number of standard errors that are subtracted from a measured recall.
+const STANDARD_ERRORS: f64 = 1.5;
 
-/// A point that was held out: its position, the squared distance of its k-th neighbour for every k that is measured, the same
-/// as neighbours are judged by, and the positions of the neighbours for the largest.
+/// A held-out point: its position, the squared distance of its k-th neighbour for every k, the same as a ranking
+/// distance, and the positions of the neighbours for the largest k.
 pub(super) struct Query {
     pub(super) position: u32,
     pub(super) radii: Vec<f32>,
-    pub(super) judged: Vec<f32>,
+    pub(super) ranking_radii: Vec<f32>,
     pub(super) neighbours: Vec<u32>,
 }
 
 impl Query {
-    /// The point as a query, into `vector`.
-    pub(super) fn read(&self, view: &Snapshot<'_>, vector: &mut Vec<f32>) {
-        if let Some(point) = view.point(self.position) {
-            point.read(view.index.transform.dim(), vector);
+    /// Reads the point into `vector` as a query.
+    pub(super) fn read(&self, snapshot: &Snapshot<'_>, vector: &mut Vec<f32>) {
+        if let Some(point) = snapshot.point(self.position) {
+            point.read(snapshot.index.transform.dim(), vector);
         }
-        view.index.embedding.as_query(vector);
+        snapshot.index.embedding.as_query(vector);
     }
 
-    /// Whether the query's own point is at a position; it may be at two.
-    fn is_at(&self, view: &Snapshot<'_>, position: u32) -> bool {
+    /// Whether the point of this query is at a position. A point may have two positions.
+    fn is_at(&self, snapshot: &Snapshot<'_>, position: u32) -> bool {
         position == self.position
-            || view.index.spills() && view.point(position).map(|p| p.id) == self.id(view)
+            || snapshot.index.spills()
+                && snapshot.point(position).map(|p| p.id) == self.id(snapshot)
     }
 
-    fn id(&self, view: &Snapshot<'_>) -> Option<u64> {
-        view.point(self.position).map(|p| p.id)
+    fn id(&self, snapshot: &Snapshot<'_>) -> Option<u64> {
+        snapshot.point(self.position).map(|p| p.id)
     }
 }
 
-/// What neighbours are judged by: distances inside, but for inner products. Beside one very long vector those are all but the
-/// same distance, and a search that cannot tell them apart is not to be called a good one.
-pub(super) struct Judge<'a> {
-    view: Snapshot<'a>,
+/// The distance that decides whether a result is a true neighbour: the embedded distance or, for inner products, the
+/// negative product. One very long vector makes all embedded distances nearly equal, so they cannot rank inner
+/// products.
+pub(super) struct RankingDistance<'a> {
+    snapshot: Snapshot<'a>,
     stored: Vec<f32>,
 }
 
-impl<'a> Judge<'a> {
-    pub(super) fn new(view: Snapshot<'a>) -> Self {
+impl<'a> RankingDistance<'a> {
+    pub(super) fn new(snapshot: Snapshot<'a>) -> Self {
         let stored = Vec::new();
-        Self { view, stored }
+        Self { snapshot, stored }
     }
 
-    /// The distance of the point at a position, at a squared distance inside, from an embedded query.
+    /// The ranking distance of the point at a position from an embedded query, given the squared embedded distance.
     pub(super) fn of(&mut self, query: &[f32], position: u32, squared: f32) -> f32 {
-        let index = self.view.index;
+        let index = self.snapshot.index;
         if !index.embedding.reads_vectors() {
             return squared.sqrt();
         }
-        if let Some(point) = self.view.point(position) {
+        if let Some(point) = self.snapshot.point(position) {
             point.read(index.transform.dim(), &mut self.stored);
         }
         let plain = |vector| index.embedding.plain(vector);
@@ -72,37 +74,37 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The queries of one k.
-pub(super) struct Trial<'a> {
+/// Runs plans on the queries for one k.
+pub(super) struct Evaluator<'a> {
     pub(super) index: &'a Index,
     pub(super) queries: &'a [Query],
-    /// Place of k in the queries' radii.
+    /// Index of k in the radii of the queries.
     pub(super) at: usize,
     pub(super) k: usize,
-    pub(super) prices: &'a Prices,
+    pub(super) cost_model: &'a CostModel,
 }
 
-/// What one plan did.
+/// Measured recall and cost of a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
-    /// Mean recall, less [`CAUTION`] standard errors.
+    /// Mean recall minus [`STANDARD_ERRORS`] standard errors.
     pub(super) recall: f64,
     /// Mean recall, and its standard error.
     pub(super) mean: f64,
     pub(super) error: f64,
-    /// Mean price of a query.
-    pub(super) price: f64,
+    /// Mean cost of a query.
+    pub(super) cost: f64,
 }
 
-impl Trial<'_> {
+impl Evaluator<'_> {
     /// Runs a plan on all queries.
     pub(super) fn run(&self, plan: &Plan, cancel: &Cancel) -> Result<Measured> {
         let [measured] = self.run_ratios(plan, [plan.rerank_prune_ratio], cancel)?;
         Ok(measured)
     }
 
-    /// Runs a plan on all queries with each of some rerank prune ratios, which ascend. One run that prunes no candidate
-    /// tells for every ratio where it would have stopped.
+    /// Runs a plan on all queries with each of the ascending rerank prune ratios. One run without pruning shows where
+    /// each ratio would have stopped.
     pub(super) fn run_ratios<const N: usize>(
         &self,
         plan: &Plan,
@@ -116,7 +118,7 @@ impl Trial<'_> {
         };
         let parts: Vec<Sums<N>> = self
             .queries
-            .par_chunks(CHUNK)
+            .par_chunks(QUERIES_PER_TASK)
             .map(|queries| run(self.index, queries, self.at, plan, ratios))
             .collect();
         let mut sums = Sums::new();
@@ -136,16 +138,16 @@ impl Trial<'_> {
             work.candidates = s.candidates;
             let error = (variance / n).sqrt();
             Measured {
-                recall: mean - CAUTION * error,
+                recall: mean - STANDARD_ERRORS * error,
                 mean,
                 error,
-                price: self.prices.of(&work) / n,
+                cost: self.cost_model.of(&work) / n,
             }
         }))
     }
 }
 
-/// Sums over queries: whole numbers, so that they do not depend on how threads share the queries.
+/// Sums over queries. They are integers, so they do not depend on the distribution of queries to threads.
 struct Sums<const N: usize> {
     work: SearchStats,
     pruned: [Pruned; N],
@@ -160,7 +162,7 @@ impl<const N: usize> Sums<N> {
     }
 }
 
-/// What comes out with one rerank prune ratio.
+/// Sums for one rerank prune ratio.
 #[derive(Clone, Copy, Default)]
 struct Pruned {
     found: u64,
@@ -168,7 +170,7 @@ struct Pruned {
     candidates: u64,
 }
 
-/// Runs one plan, which prunes no candidate, on some queries; `at` is the place of its k in the radii. Ratios ascend.
+/// Runs a plan without pruning of candidates on some queries. `at` is the index of its k in the radii. Ratios ascend.
 fn run<const N: usize>(
     index: &Index,
     queries: &[Query],
@@ -177,8 +179,8 @@ fn run<const N: usize>(
     ratios: [f32; N],
 ) -> Sums<N> {
     let mut sums = Sums::new();
-    let view = Snapshot::new(index);
-    // One more, for the query finds itself.
+    let snapshot = Snapshot::new(index);
+    // One more, because the query finds itself.
     let wider = Plan {
         k: plan.k + 1,
         rerank: plan.rerank + 1,
@@ -186,24 +188,25 @@ fn run<const N: usize>(
     };
     let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
     let mut vector = Vec::new();
-    let mut judge = Judge::new(view);
+    let mut ranking = RankingDistance::new(snapshot);
     for query in queries {
-        query.read(&view, &mut vector);
-        let radius = query.judged[at] + query.judged[at].abs() * TOLERANCE;
-        // Candidates come in the same order whatever the ratio: the smaller, the sooner it stops.
+        query.read(&snapshot, &mut vector);
+        let radius = query.ranking_radii[at] + query.ranking_radii[at].abs() * TOLERANCE;
+        // The order of candidates does not depend on the ratio. Smaller ratios stop earlier.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);
         let mut ends = [None; N];
-        let watch = |c: Reranked| {
+        let observe = |c: Reranked| {
             while stopped < N && c.estimate > ratios[stopped] * c.worst {
                 ends[stopped] = Some((found, candidates));
                 stopped += 1;
             }
             candidates += 1;
-            let counts =
-                c.new && judge.of(&vector, c.at, c.squared) <= radius && !query.is_at(&view, c.at);
+            let counts = c.new
+                && ranking.of(&vector, c.at, c.squared) <= radius
+                && !query.is_at(&snapshot, c.at);
             found += u64::from(counts);
         };
-        sums.work += view.search_watched(&vector, &wider, &mut scratch, &mut best, watch);
+        sums.work += snapshot.search_observed(&vector, &wider, &mut scratch, &mut best, observe);
         for (sums, end) in sums.pruned.iter_mut().zip(ends) {
             let (found, candidates) = end.unwrap_or((found, candidates));
             let found = found.min(plan.k as u64);
@@ -219,8 +222,8 @@ fn run<const N: usize>(
 mod tests {
     use super::*;
     use crate::testdata::{rows, uniform};
+    use crate::tune::ground_truth::ground_truth;
     use crate::tune::profile::RERANK_PRUNE_RATIOS;
-    use crate::tune::truth::truth;
 
     #[test]
     fn one_run_tells_what_every_ratio_would_have_found() {
@@ -233,7 +236,7 @@ mod tests {
         let index = builder.build(rows(&values, dim)).unwrap();
         let k = 10;
         let held: Vec<u32> = (0..200).collect();
-        let queries = truth(&index.snapshot(), &held, &[k], &Cancel::default()).unwrap();
+        let queries = ground_truth(&index.snapshot(), &held, &[k], &Cancel::default()).unwrap();
         let plan = Plan {
             probes: 3,
             rerank: 60,
@@ -241,8 +244,8 @@ mod tests {
             rerank_prune_ratio: f32::MAX,
             ..Plan::everything(k)
         };
-        let told = run(&index, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
-        for (ratio, told) in RERANK_PRUNE_RATIOS.into_iter().zip(told.pruned) {
+        let sums = run(&index, &queries, 0, &plan, RERANK_PRUNE_RATIOS);
+        for (ratio, sums) in RERANK_PRUNE_RATIOS.into_iter().zip(sums.pruned) {
             let plan = Plan {
                 k: k + 1,
                 rerank: plan.rerank + 1,
@@ -253,23 +256,23 @@ mod tests {
             let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
             for query in &queries {
                 let mut vector = Vec::new();
-                let view = index.snapshot();
-                query.read(&view, &mut vector);
-                candidates += view
+                let snapshot = index.snapshot();
+                query.read(&snapshot, &mut vector);
+                candidates += snapshot
                     .search(&vector, &plan, &mut scratch, &mut best)
                     .candidates;
-                let radius = query.judged[0] * (1.0 + TOLERANCE);
+                let radius = query.ranking_radii[0] * (1.0 + TOLERANCE);
                 let near = best.found().filter(|f| f.squared.sqrt() <= radius);
                 let others = near.filter(|f| f.position != query.position);
                 found += others.count().min(k) as u64;
             }
             assert_eq!(
-                (told.found, told.candidates),
+                (sums.found, sums.candidates),
                 (found, candidates),
                 "{ratio}"
             );
         }
-        let last = told.pruned[RERANK_PRUNE_RATIOS.len() - 1];
-        assert!(told.pruned[0].candidates < last.candidates && told.pruned[0].found <= last.found);
+        let last = sums.pruned[RERANK_PRUNE_RATIOS.len() - 1];
+        assert!(sums.pruned[0].candidates < last.candidates && sums.pruned[0].found <= last.found);
     }
 }

@@ -1,8 +1,10 @@
-//! Measuring what a recall target takes, on points that were held out of the training.
+//! Calibration: measures the cheapest setting for each recall target.
 //!
-//! `profile` predicts what every setting would do, `measure` runs the one that looks cheapest as a search would, and the
-//! prediction is corrected until a setting meets its target (`price` says what "cheap" means). Where no setting meets a
-//! target for less than it costs to read everything, everything is read: a target is a promise.
+//! In: an index and points that were held out of its training. Out: a [`Calibration`] table. `ground_truth` finds the
+//! true neighbours of these points. `profile` predicts the recall and cost of every setting, `measure` runs the
+//! setting that looks cheapest, and the prediction is corrected until a setting meets the target. If no setting meets
+//! a target for less than the cost of reading everything, searches read everything. `exhaustive` reports such
+//! targets.
 
 use crate::config::Config;
 use crate::plan::{Calibration, Plan, Setting};
@@ -10,48 +12,48 @@ use crate::segment::{Index, Snapshot};
 use crate::streams;
 
 mod exhaustive;
+mod ground_truth;
 mod measure;
 mod profile;
-mod truth;
 
 pub use exhaustive::{Cause, Exhaustive};
 
 use garlic_linalg::{Rows, permutation};
 
-use crate::search::Prices;
+use crate::search::CostModel;
 use garlic_core::{Cancel, Result};
-use measure::{Measured, Trial};
+use ground_truth::ground_truth;
+use measure::{Evaluator, Measured};
 use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
-use truth::truth;
 
-/// Numbers of neighbours that are measured, each with its share of the queries: a query that asks for more says
-/// more about the recall, and takes longer.
+/// Numbers of neighbours to measure, each with its share of the queries. A query for more neighbours is more
+/// informative and takes longer.
 const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
-/// Recall targets that are measured; a search interpolates between them.
+/// Recall targets to measure. Searches interpolate between them.
 const TARGETS: [f64; 10] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999];
-/// Codes that all profiles together look at, which bounds the time they take, and the numbers of queries for them.
+/// Upper limit of the codes that all profiles together scan, and limits of the number of queries for them.
 const PROFILED_CODES: usize = 300_000_000;
-const LEAST_PROFILED: usize = 128;
-const MOST_PROFILED: usize = 256;
-/// Runs that a target may take.
-const TRIES: usize = 8;
-/// Bounds of the correction of a prediction.
-const LEAST_CORRECTION: f64 = 0.02;
-const MOST_CORRECTION: f64 = 2.0;
-/// A setting that misses more than this share of what its target allows is good enough.
-const TIGHT: f64 = 0.85;
+const MIN_PROFILE_QUERIES: usize = 128;
+const MAX_PROFILE_QUERIES: usize = 256;
+/// Upper limit of the runs per target.
+const MAX_RUNS_PER_TARGET: usize = 8;
+/// Limits of the correction of a prediction.
+const MIN_CORRECTION: f64 = 0.02;
+const MAX_CORRECTION: f64 = 2.0;
+/// The search for a setting stops if the misses exceed this share of the allowed misses.
+const TIGHT_MISS_SHARE: f64 = 0.85;
 
-/// Queries that a calibration asks of `points` points with `values` coordinates in all.
+/// Number of calibration queries for `points` points with `values` coordinates in total.
 pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
-    const MOST_WORK: f64 = 1.5e11;
-    let affordable = (MOST_WORK / values.max(1) as f64) as usize;
+    const MAX_MADDS: f64 = 1.5e11;
+    let affordable = (MAX_MADDS / values.max(1) as f64) as usize;
     let asked = config.tuning.calibration_queries;
     asked.min(points / 10).min(affordable.max(100))
 }
 
-/// Rows that the training must not see: the queries of the calibration, in order.
+/// Chooses the rows that are held out of the training as calibration queries, in order.
 ///
-/// At most a tenth of the points, and fewer when brute force over them would take long.
+/// They are at most a tenth of the points, and fewer if brute force over them would take long.
 pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     let count = calibration_queries(vectors.len(), vectors.data().len(), config);
     let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
@@ -60,7 +62,7 @@ pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     ids
 }
 
-/// The table for an index whose points at `held` (positions) took no part in the training.
+/// Calibrates an index. The points at the positions `held` took no part in the training.
 pub(crate) fn calibrate(
     index: &Index,
     held: &[u32],
@@ -77,40 +79,40 @@ pub(crate) fn calibrate(
     if held.is_empty() {
         return Ok(table);
     }
-    // Positions go cell by cell, and fewer queries are asked for more neighbours: the first of them must come from
-    // everywhere.
+    // Positions are ordered by cell, and larger `k` use only the first queries. Shuffle them.
     let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
     let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
-    let queries = truth(&Snapshot::new(index), &held, &ks, cancel)?;
-    table.grouped = index.segment.groups().is_some();
-    let prices = Prices::new(index);
+    let queries = ground_truth(&Snapshot::new(index), &held, &ks, cancel)?;
+    table.coarse_routing = index.segment.coarse_quantizer().is_some();
+    let cost_model = CostModel::new(index);
     let counts: Vec<usize> = shares
         .iter()
         .map(|share| (queries.len() as f64 * share).ceil() as usize)
         .collect();
     let profiled = PROFILED_CODES / index.len().max(1);
-    let profiled = profiled.clamp(LEAST_PROFILED, MOST_PROFILED);
+    let profiled = profiled.clamp(MIN_PROFILE_QUERIES, MAX_PROFILE_QUERIES);
     let profiled: Vec<usize> = counts.iter().map(|count| profiled.min(*count)).collect();
-    let profiles = profile(index, &queries, &ks, &profiled, &prices);
+    let profiles = profile(index, &queries, &ks, &profiled, &cost_model);
     for (at, profile) in profiles.iter().enumerate() {
-        let trial = Trial {
+        let evaluator = Evaluator {
             index,
             queries: &queries[..counts[at]],
             at,
             k: ks[at],
-            prices: &prices,
+            cost_model: &cost_model,
         };
         let first = table.settings.len();
-        let mut tuner = Tuner::new(&trial, profile, table.grouped);
+        let mut tuner = Tuner::new(&evaluator, profile, table.coarse_routing);
         for (done, target) in TARGETS.iter().enumerate() {
             step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
-            let setting = tuner.meet(*target, cancel)?;
+            let setting = tuner.find_setting(*target, cancel)?;
             table.settings.push(setting);
             if setting.everything {
                 break;
             }
         }
-        // A search interpolates between settings. Where that does not do for a target, its own setting is to be taken whole.
+        // A search interpolates between settings. If that misses a target, cap the measured recall so that the target
+        // uses its own setting.
         for number in first..table.settings.len() {
             let Setting {
                 recall: target,
@@ -118,55 +120,54 @@ pub(crate) fn calibrate(
                 ..
             } = table.settings[number];
             let plan = table.plan(ks[at], target);
-            if !everything && !plan.all && trial.run(&plan, cancel)?.recall < target {
-                table.take_whole(first..=number);
+            if !everything && !plan.all && evaluator.run(&plan, cancel)?.recall < target {
+                table.cap_measured(first..=number);
             }
         }
     }
     Ok(table)
 }
 
-/// Looks for the cheapest setting that meets a target, one target after the other.
+/// Finds the cheapest setting for one target after the other.
 struct Tuner<'a> {
-    trial: &'a Trial<'a>,
+    evaluator: &'a Evaluator<'a>,
     profile: &'a Profile,
-    grouped: bool,
-    /// By how much predictions have been too optimistic so far: a target that allows m misses asks the profile for m times
-    /// this.
+    coarse_routing: bool,
+    /// Factor on the allowed misses that corrects too optimistic predictions.
     correction: f64,
 }
 
 impl<'a> Tuner<'a> {
-    fn new(trial: &'a Trial<'a>, profile: &'a Profile, grouped: bool) -> Self {
+    fn new(evaluator: &'a Evaluator<'a>, profile: &'a Profile, coarse_routing: bool) -> Self {
         Self {
-            trial,
+            evaluator,
             profile,
-            grouped,
+            coarse_routing,
             correction: 1.0,
         }
     }
 
-    /// The cheapest setting found that meets the target: everything where no other does for less.
-    fn meet(&mut self, target: f64, cancel: &Cancel) -> Result<Setting> {
+    /// The cheapest setting found that meets the target, or reading everything if that costs less.
+    fn find_setting(&mut self, target: f64, cancel: &Cancel) -> Result<Setting> {
         let allowed = 1.0 - target;
         let mut best: Option<(Plan, Measured)> = None;
         let mut tried = Vec::new();
-        while tried.len() < TRIES && self.correction > LEAST_CORRECTION {
+        while tried.len() < MAX_RUNS_PER_TARGET && self.correction > MIN_CORRECTION {
             let wanted = 1.0 - allowed * self.correction;
-            let place = self.profile.cheapest(wanted, self.trial.prices);
-            if tried.contains(&place) {
+            let grid_point = self.profile.cheapest(wanted, self.evaluator.cost_model);
+            if tried.contains(&grid_point) {
                 if best.is_some() {
                     break;
                 }
                 self.correction *= 0.9;
                 continue;
             }
-            tried.push(place);
-            let plan = self.profile.plan(place, self.grouped);
-            let measured = (self.trial).run_ratios(&plan, RERANK_PRUNE_RATIOS, cancel)?;
+            tried.push(grid_point);
+            let plan = self.profile.plan(grid_point, self.coarse_routing);
+            let measured = (self.evaluator).run_ratios(&plan, RERANK_PRUNE_RATIOS, cancel)?;
             let enough = measured.iter().position(|m| m.recall >= target);
             if let Some(at) = enough
-                && best.is_none_or(|(_, m)| measured[at].price < m.price)
+                && best.is_none_or(|(_, m)| measured[at].cost < m.cost)
             {
                 let rerank_prune_ratio = RERANK_PRUNE_RATIOS[at];
                 best = Some((
@@ -178,42 +179,44 @@ impl<'a> Tuner<'a> {
                 ));
             }
             let missed = 1.0 - measured[enough.unwrap_or(RERANK_PRUNE_RATIOS.len() - 1)].recall;
-            if enough.is_some() && missed > TIGHT * allowed {
+            if enough.is_some() && missed > TIGHT_MISS_SHARE * allowed {
                 break;
             }
             let factor = (allowed / missed.max(1e-9)).clamp(0.25, 1.5);
-            self.correction = (self.correction * factor).min(MOST_CORRECTION);
+            self.correction = (self.correction * factor).min(MAX_CORRECTION);
         }
-        self.correction = self.correction.max(2.0 * LEAST_CORRECTION);
-        let affordable = best.filter(|(_, m)| m.price < self.trial.prices.everything);
+        self.correction = self.correction.max(2.0 * MIN_CORRECTION);
+        let affordable = best.filter(|(_, m)| m.cost < self.evaluator.cost_model.everything);
         Ok(match affordable {
             Some((plan, measured)) => setting(&plan, target, measured.recall),
             None => Setting {
                 everything: true,
-                ..setting(&Plan::everything(self.trial.k), target, 1.0)
+                ..setting(&Plan::everything(self.evaluator.k), target, 1.0)
             },
         })
     }
 }
 
-/// Queries of a check, and what it looks at: numbers of neighbours and targets.
+/// Number of queries of a check, and the numbers of neighbours and targets that it covers.
 const CHECK_QUERIES: usize = 300;
-const CHECKED: [(usize, f64); 5] = [(10, 0.9), (10, 0.95), (10, 0.99), (1, 0.95), (100, 0.95)];
-/// Corrections that are tried, from the present one on.
+const CHECKED_TARGETS: [(usize, f64); 5] =
+    [(10, 0.9), (10, 0.95), (10, 0.99), (1, 0.95), (100, 0.95)];
+/// Corrections to try, starting with the current one.
 const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 
-/// The calibration of an index that has changed: the least correction, not less than the present one, with which targets are
-/// met by queries like its points; marked as stale where none does. Runs in rayon's current pool.
+/// Checks the targets of a changed index, with some of its points as queries. Returns the calibration with the
+/// smallest correction that meets them, but not less than the current one. If none does, the result is marked stale.
+/// Runs in the current rayon pool.
 pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
-    let view = Snapshot::new(index);
-    let points: Vec<u32> = view.admitted().collect();
+    let snapshot = Snapshot::new(index);
+    let points: Vec<u32> = snapshot.admitted().collect();
     let seed = index.config.seed ^ points.len() as u64;
     let order = permutation(points.len(), seed, streams::CALIBRATION);
     let chosen = order.into_iter().take(CHECK_QUERIES);
     let chosen: Vec<u32> = chosen.map(|i| points[i as usize]).collect();
     let ks = KS.map(|(k, _)| k);
-    let queries = truth(&view, &chosen, &ks, cancel)?;
-    let prices = Prices::new(index);
+    let queries = ground_truth(&snapshot, &chosen, &ks, cancel)?;
+    let cost_model = CostModel::new(index);
     let mut next = Calibration {
         checked: points.len(),
         ..(*index.calibration).clone()
@@ -222,20 +225,20 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
     for correction in CORRECTIONS.into_iter().filter(|c| *c >= present) {
         next.correction = correction;
         let mut is_met = true;
-        for (k, target) in CHECKED {
+        for (k, target) in CHECKED_TARGETS {
             let at = KS.iter().position(|(other, _)| *other == k).unwrap_or(0);
-            // Fewer queries say enough about many neighbours.
+            // Fewer queries suffice for many neighbours.
             let count = (queries.len() as f64 * KS[at].1).ceil() as usize;
-            let trial = Trial {
+            let evaluator = Evaluator {
                 index,
                 queries: &queries[..count],
                 at,
                 k,
-                prices: &prices,
+                cost_model: &cost_model,
             };
             let plan = next.plan_for(k, target, points.len());
             is_met = plan.all || {
-                let measured = trial.run(&plan, cancel)?;
+                let measured = evaluator.run(&plan, cancel)?;
                 measured.mean + measured.error >= target
             };
             if !is_met {
@@ -250,7 +253,7 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
     Ok(next)
 }
 
-/// A plan that measured `measured`, as the table keeps it.
+/// The table entry of a plan with its measured recall.
 fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
     Setting {
         k: plan.k,

@@ -1,43 +1,43 @@
-//! What every setting would do, predicted from one thorough look at each of some queries.
+//! Predicts recall and cost of every setting from one full scan per query.
 //!
-//! A query is run once over all cells, without leaving anything out. For each of its true neighbours this tells the rank of
-//! its cell, the estimate of its bin and its own estimate; with the sorted estimates of all points and bins that is
-//! enough to say, for any number of probes, candidates and any prune ratios, which neighbours a search would find and
-//! what it would cost. The real search lowers its limit while it runs, so a prediction is close, not exact: settings
-//! that are chosen by it are measured before they are used.
+//! Each query scans all cells once without pruning. This gives, for each true neighbour, the rank of its cell, the
+//! estimate of its bin and its own estimate. Together with the sorted estimates of all points and bins, it predicts
+//! for any number of probes and candidates and any prune ratios which neighbours a search finds and what it costs. A
+//! real search lowers its limit while it runs, so predictions are approximate. Settings chosen by them are measured
+//! before they are used.
 
 use super::measure::Query;
 use crate::plan::Plan;
-use crate::search::{Prices, QueryScratch, reach};
+use crate::search::{CostModel, QueryScratch, bin_limit};
 use crate::segment::{Index, Snapshot};
 use rayon::prelude::*;
 
-/// Bins are scanned up to this many times the estimate of the worst candidate.
+/// Candidate values of the bin prune ratio.
 pub(super) const BIN_PRUNE_RATIOS: [f32; 19] = [
     1.0, 1.04, 1.08, 1.12, 1.16, 1.2, 1.25, 1.3, 1.35, 1.42, 1.5, 1.6, 1.75, 2.0, 2.5, 3.0, 5.0,
     10.0, 1e9,
 ];
-/// Candidates are re-ranked up to this many times the k-th distance so far; the last one leaves none out.
+/// Candidate values of the rerank prune ratio, in ascending order. The last one prunes nothing.
 pub(super) const RERANK_PRUNE_RATIOS: [f32; 10] =
     [1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, f32::MAX];
-/// Most candidates that are considered, whatever k is: more cost as much as reading everything does.
-const MOST_CANDIDATES: usize = 16_384;
-/// Queries that one task looks at.
-const CHUNK: usize = 16;
+/// Upper limit of the candidates that are considered. More cost as much as reading everything.
+const MAX_CANDIDATES: usize = 16_384;
+/// Number of queries per task.
+const QUERIES_PER_TASK: usize = 16;
 
 const BIN_STEPS: usize = BIN_PRUNE_RATIOS.len();
 const RERANK_STEPS: usize = RERANK_PRUNE_RATIOS.len();
 
-/// The settings that are considered for one k: every combination of these and of the prune ratios.
-pub(super) struct Scales {
+/// The settings that are considered for one k: every combination of these values and the prune ratios.
+pub(super) struct SettingGrid {
     pub(super) k: usize,
     pub(super) probes: Vec<usize>,
     pub(super) reranks: Vec<usize>,
 }
 
-impl Scales {
-    /// Those for an index; `prices` tells how many candidates cost as much as reading everything.
-    pub(super) fn new(index: &Index, k: usize, prices: &Prices) -> Self {
+impl SettingGrid {
+    /// The grid for an index. It ends where candidates cost as much as reading everything.
+    pub(super) fn new(index: &Index, k: usize, cost_model: &CostModel) -> Self {
         let scale = |first: usize, last: usize, grow: fn(usize) -> usize| {
             let mut scale = vec![first.min(last)];
             while scale[scale.len() - 1] < last {
@@ -45,8 +45,8 @@ impl Scales {
             }
             scale
         };
-        let affordable = (prices.everything / prices.candidate) as usize;
-        let most = (64 * k).max(MOST_CANDIDATES).min(affordable.max(2 * k));
+        let affordable = (cost_model.everything / cost_model.candidate) as usize;
+        let most = (64 * k).max(MAX_CANDIDATES).min(affordable.max(2 * k));
         Self {
             k,
             probes: scale(1, index.cells(), |p| (p * 5).div_ceil(4)),
@@ -57,18 +57,19 @@ impl Scales {
     }
 }
 
-/// A setting by its place on the scales.
+/// A setting as indices into the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct GridPoint {
     probes: usize,
     rerank: usize,
     bin_ratio: usize,
     rerank_ratio: usize,
 }
 
-/// Predictions for all settings of one k: whole numbers summed over queries, so that the order of sums does not matter.
+/// Predictions for all settings of one k. They are integer sums over queries, so the order of summation does not
+/// matter.
 pub(super) struct Profile {
-    scales: Scales,
+    grid: SettingGrid,
     queries: usize,
     /// Neighbours found, by probes, rerank, bin ratio and rerank ratio.
     found: Vec<u32>,
@@ -81,15 +82,15 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    fn new(scales: Scales) -> Self {
-        let (p, r) = (scales.probes.len(), scales.reranks.len());
+    fn new(grid: SettingGrid) -> Self {
+        let (p, r) = (grid.probes.len(), grid.reranks.len());
         Self {
             queries: 0,
             found: vec![0; p * r * BIN_STEPS * RERANK_STEPS],
             codes: vec![0; p * r * BIN_STEPS],
             candidates: vec![0; p * r * RERANK_STEPS],
             bins: vec![0; p],
-            scales,
+            grid,
         }
     }
 
@@ -106,41 +107,41 @@ impl Profile {
     }
 
     /// The plan of a setting.
-    pub(super) fn plan(&self, place: Place, grouped: bool) -> Plan {
+    pub(super) fn plan(&self, grid_point: GridPoint, coarse_routing: bool) -> Plan {
         Plan {
-            probes: self.scales.probes[place.probes],
-            rerank: self.scales.reranks[place.rerank],
-            bin_prune_ratio: BIN_PRUNE_RATIOS[place.bin_ratio],
-            rerank_prune_ratio: RERANK_PRUNE_RATIOS[place.rerank_ratio],
-            grouped,
-            ..Plan::everything(self.scales.k)
+            probes: self.grid.probes[grid_point.probes],
+            rerank: self.grid.reranks[grid_point.rerank],
+            bin_prune_ratio: BIN_PRUNE_RATIOS[grid_point.bin_ratio],
+            rerank_prune_ratio: RERANK_PRUNE_RATIOS[grid_point.rerank_ratio],
+            coarse_routing,
+            ..Plan::everything(self.grid.k)
         }
     }
 
-    /// The setting of the lowest predicted price whose predicted recall is at least `recall`; the one that finds most when
-    /// none is.
-    pub(super) fn cheapest(&self, recall: f64, prices: &Prices) -> Place {
-        let slots = (self.queries * self.scales.k) as f64;
-        // Rounded down, so that a recall of 1 is within reach of a setting that finds everything.
+    /// The setting with the lowest predicted cost among those with a predicted recall of at least `recall`. If there
+    /// is none, the setting with the highest recall.
+    pub(super) fn cheapest(&self, recall: f64, cost_model: &CostModel) -> GridPoint {
+        let slots = (self.queries * self.grid.k) as f64;
+        // An integer, so that a setting that finds everything reaches a recall of 1.
         let wanted = (recall * slots).ceil() as u32;
-        let mut best: Option<(f64, Place)> = None;
-        let mut most: Option<(u32, f64, Place)> = None;
-        for (probes, cells) in self.scales.probes.iter().enumerate() {
-            let base =
-                prices.probes(*cells as u64 * self.queries as u64) + prices.bins(self.bins[probes]);
-            for rerank in 0..self.scales.reranks.len() {
-                let row = probes * self.scales.reranks.len() + rerank;
+        let mut best: Option<(f64, GridPoint)> = None;
+        let mut most: Option<(u32, f64, GridPoint)> = None;
+        for (probes, cells) in self.grid.probes.iter().enumerate() {
+            let base = cost_model.probes(*cells as u64 * self.queries as u64)
+                + cost_model.bins(self.bins[probes]);
+            for rerank in 0..self.grid.reranks.len() {
+                let row = probes * self.grid.reranks.len() + rerank;
                 for bin_ratio in 0..BIN_STEPS {
-                    let codes = prices.codes(self.codes[row * BIN_STEPS + bin_ratio]);
+                    let codes = cost_model.codes(self.codes[row * BIN_STEPS + bin_ratio]);
                     let at = (row * BIN_STEPS + bin_ratio) * RERANK_STEPS;
-                    // The least ratio that is enough is the cheapest.
+                    // The smallest sufficient ratio is the cheapest.
                     let enough = self.found[at..at + RERANK_STEPS]
                         .iter()
                         .position(|found| *found >= wanted);
                     let rerank_ratio = enough.unwrap_or(RERANK_STEPS - 1);
                     let candidates = self.candidates[row * RERANK_STEPS + rerank_ratio];
-                    let price = base + codes + prices.candidates(candidates);
-                    let place = Place {
+                    let cost = base + codes + cost_model.candidates(candidates);
+                    let grid_point = GridPoint {
                         probes,
                         rerank,
                         bin_ratio,
@@ -148,45 +149,46 @@ impl Profile {
                     };
                     let found = self.found[at + rerank_ratio];
                     if enough.is_some() {
-                        if best.is_none_or(|(least, _)| price < least) {
-                            best = Some((price, place));
+                        if best.is_none_or(|(least, _)| cost < least) {
+                            best = Some((cost, grid_point));
                         }
-                    } else if most.is_none_or(|(f, p, _)| found > f || found == f && price < p) {
-                        most = Some((found, price, place));
+                    } else if most.is_none_or(|(f, p, _)| found > f || found == f && cost < p) {
+                        most = Some((found, cost, grid_point));
                     }
                 }
             }
         }
-        let best = best.map(|(_, place)| place);
-        best.or(most.map(|(.., place)| place)).unwrap_or(Place {
-            probes: 0,
-            rerank: 0,
-            bin_ratio: 0,
-            rerank_ratio: 0,
-        })
+        let best = best.map(|(_, grid_point)| grid_point);
+        best.or(most.map(|(.., grid_point)| grid_point))
+            .unwrap_or(GridPoint {
+                probes: 0,
+                rerank: 0,
+                bin_ratio: 0,
+                rerank_ratio: 0,
+            })
     }
 }
 
-/// Profiles for every k, each from the first of `queries`, as many as `counts` says.
+/// Profiles for every k, each from as many of the first `queries` as `counts` says.
 pub(super) fn profile(
     index: &Index,
     queries: &[Query],
     ks: &[usize],
     counts: &[usize],
-    prices: &Prices,
+    cost_model: &CostModel,
 ) -> Vec<Profile> {
     let empty = || -> Vec<Profile> {
-        let scales = ks.iter().map(|k| Scales::new(index, *k, prices));
-        scales.map(Profile::new).collect()
+        let grid = ks.iter().map(|k| SettingGrid::new(index, *k, cost_model));
+        grid.map(Profile::new).collect()
     };
     let most = counts.iter().copied().max().unwrap_or(0).min(queries.len());
     let numbered: Vec<(usize, &Query)> = queries[..most].iter().enumerate().collect();
     numbered
-        .par_chunks(CHUNK)
+        .par_chunks(QUERIES_PER_TASK)
         .fold(empty, |mut profiles, queries| {
-            let mut look = Look::new(Snapshot::new(index));
+            let mut profiler = QueryProfiler::new(Snapshot::new(index));
             for (number, query) in queries {
-                look.run(*number, query, counts, &mut profiles);
+                profiler.run(*number, query, counts, &mut profiles);
             }
             profiles
         })
@@ -196,10 +198,10 @@ pub(super) fn profile(
         })
 }
 
-/// What a query sees of one of its true neighbours.
+/// A true neighbour of a query.
 #[derive(Clone, Copy)]
 struct Neighbour {
-    /// How many cells come before its own.
+    /// Number of cells that are nearer than its own.
     cell: usize,
     /// Estimate of its bin.
     bin: f32,
@@ -207,28 +209,28 @@ struct Neighbour {
     estimate: f32,
 }
 
-/// Buffers of one query.
-struct Look<'a> {
-    view: Snapshot<'a>,
+/// Profiles one query at a time.
+struct QueryProfiler<'a> {
+    snapshot: Snapshot<'a>,
     scratch: QueryScratch,
     vector: Vec<f32>,
-    /// Estimates of the nearest points so far, sorted, and of those that have come since.
+    /// Sorted estimates of the nearest points so far, and unsorted new ones.
     points: Vec<f32>,
     new_points: Vec<f32>,
-    /// Bins so far: estimate and size, sorted, and those that have come since.
+    /// Estimate and size of the bins so far, sorted, and unsorted new ones.
     bins: Vec<(f32, u32)>,
     new_bins: Vec<(f32, u32)>,
-    /// Points in as many of the first bins.
+    /// Cumulative number of points in the sorted bins.
     sizes: Vec<u64>,
     neighbours: Vec<Neighbour>,
-    /// Positions of the neighbours in order, each with its rank.
+    /// Positions of the neighbours in ascending order, each with its rank.
     positions: Vec<(u32, usize)>,
 }
 
-impl<'a> Look<'a> {
-    fn new(view: Snapshot<'a>) -> Self {
+impl<'a> QueryProfiler<'a> {
+    fn new(snapshot: Snapshot<'a>) -> Self {
         Self {
-            view,
+            snapshot,
             scratch: QueryScratch::default(),
             vector: Vec::new(),
             points: Vec::new(),
@@ -241,14 +243,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Looks at everything that query `number` could see, and adds what each setting would make of it.
+    /// Scans everything for query `number` and adds the result of each setting to the profiles.
     fn run(&mut self, number: usize, query: &Query, counts: &[usize], profiles: &mut [Profile]) {
-        let view = self.view;
-        query.read(&view, &mut self.vector);
-        let outside = view.rotate_roughly(&self.vector, &mut self.scratch);
-        view.nearest_cells(usize::MAX, &mut self.scratch);
-        view.start(&mut self.scratch);
-        let most = profiles.iter().filter_map(|p| p.scales.reranks.last());
+        let snapshot = self.snapshot;
+        query.read(&snapshot, &mut self.vector);
+        let residual_squared = snapshot.rotate_for_estimates(&self.vector, &mut self.scratch);
+        snapshot.nearest_cells(usize::MAX, &mut self.scratch);
+        snapshot.reset_scan(&mut self.scratch);
+        let most = profiles.iter().filter_map(|p| p.grid.reranks.last());
         let most = most.copied().max().unwrap_or(1);
         self.points.clear();
         self.new_points.clear();
@@ -269,22 +271,22 @@ impl<'a> Look<'a> {
         self.positions.sort_unstable();
         let mut stop = vec![0; profiles.len()];
         for cell in 0..self.scratch.cells.len() {
-            self.look_into(cell, outside, query, most);
+            self.scan_cell(cell, residual_squared, query, most);
             for (at, profile) in profiles.iter_mut().enumerate() {
-                let is_stop = profile.scales.probes.get(stop[at]) == Some(&(cell + 1));
+                let is_stop = profile.grid.probes.get(stop[at]) == Some(&(cell + 1));
                 if is_stop && number < counts[at] {
-                    self.settle(most);
-                    self.note(stop[at], query.radii[at], profile);
+                    self.merge_new(most);
+                    self.record(stop[at], query.radii[at], profile);
                 }
                 stop[at] += usize::from(is_stop);
             }
         }
-        // Cells without points that count are not visited: more probes change nothing.
+        // Cells without admitted points are not visited, so more probes change nothing.
         for (at, profile) in profiles.iter_mut().enumerate() {
             if number < counts[at] {
-                self.settle(most);
-                for probes in stop[at]..profile.scales.probes.len() {
-                    self.note(probes, query.radii[at], profile);
+                self.merge_new(most);
+                for probes in stop[at]..profile.grid.probes.len() {
+                    self.record(probes, query.radii[at], profile);
                 }
                 profile.queries += 1;
             }
@@ -292,24 +294,24 @@ impl<'a> Look<'a> {
     }
 
     /// Orders the bins of a cell and scans all of its codes.
-    fn look_into(&mut self, cell: usize, outside: f32, query: &Query, most: usize) {
-        let view = self.view;
+    fn scan_cell(&mut self, cell: usize, residual_squared: f32, query: &Query, most: usize) {
+        let snapshot = self.snapshot;
         let limit = match self.points.len() >= most {
             true => self.points[most - 1],
             false => f32::INFINITY,
         };
         self.scratch.bins.clear();
-        view.score_bins(cell, outside, f32::INFINITY, &mut self.scratch);
+        snapshot.score_bins(cell, residual_squared, f32::INFINITY, &mut self.scratch);
         let bins = std::mem::take(&mut self.scratch.bins);
         for bin in &bins {
-            let points = view.bin(bin.at);
+            let points = snapshot.bin(bin.at);
             self.new_bins.push((bin.estimate, points.len as u32));
             let inside = points.first..points.first + points.len as u32;
             let from = (self.positions).partition_point(|(p, _)| *p < inside.start);
             let to = (self.positions).partition_point(|(p, _)| *p < inside.end);
             let limit = if from < to { f32::INFINITY } else { limit };
             self.scratch.found.clear();
-            view.scan_bin(&points, limit, &mut self.scratch);
+            snapshot.scan_bin(&points, limit, &mut self.scratch);
             let found = &self.scratch.found;
             for (position, number) in &self.positions[from..to] {
                 if let Some(f) = found.iter().find(|f| f.at == *position) {
@@ -326,9 +328,9 @@ impl<'a> Look<'a> {
         self.scratch.bins = bins;
     }
 
-    /// Merges what has come into the sorted lists.
-    fn settle(&mut self, most: usize) {
-        // Two sorted runs, which a stable sort merges.
+    /// Merges new entries into the sorted lists.
+    fn merge_new(&mut self, most: usize) {
+        // A stable sort merges two sorted runs.
         if !self.new_points.is_empty() {
             self.new_points.sort_unstable_by(f32::total_cmp);
             self.points.append(&mut self.new_points);
@@ -349,33 +351,33 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Adds what a query with the squared k-th distance `radius` finds with a number of probes.
-    fn note(&self, probes: usize, radius: f32, profile: &mut Profile) {
+    /// Adds the result of a query whose k-th neighbour has the squared distance `radius`, for a number of probes.
+    fn record(&self, probes: usize, radius: f32, profile: &mut Profile) {
         let Profile {
-            scales,
+            grid,
             found,
             codes,
             candidates,
             bins,
             ..
         } = profile;
-        let (cells, k) = (scales.probes[probes], scales.k);
+        let (cells, k) = (grid.probes[probes], grid.k);
         bins[probes] += self.bins.len() as u64;
         let within: [usize; RERANK_STEPS] =
             RERANK_PRUNE_RATIOS.map(|ratio| self.points.partition_point(|e| *e <= ratio * radius));
-        for (rerank, count) in scales.reranks.iter().enumerate() {
-            let row = probes * scales.reranks.len() + rerank;
+        for (rerank, count) in grid.reranks.iter().enumerate() {
+            let row = probes * grid.reranks.len() + rerank;
             let limit = match self.points.get(count - 1) {
                 Some(limit) => *limit,
                 None => f32::INFINITY,
             };
-            let reaches = BIN_PRUNE_RATIOS.map(|ratio| reach(limit, ratio));
+            let bin_limits = BIN_PRUNE_RATIOS.map(|ratio| bin_limit(limit, ratio));
             let mut first = [[0u32; RERANK_STEPS]; BIN_STEPS];
             for n in self.neighbours[..k].iter() {
                 if n.cell >= cells || n.estimate > limit {
                     continue;
                 }
-                let bin = reaches.partition_point(|reach| *reach < n.bin);
+                let bin = bin_limits.partition_point(|bin_limit| *bin_limit < n.bin);
                 let ratio = RERANK_PRUNE_RATIOS
                     .iter()
                     .position(|ratio| n.estimate <= ratio * radius);
@@ -391,9 +393,9 @@ impl<'a> Look<'a> {
                     so_far[ratio] += sum;
                     found[(row * BIN_STEPS + bin) * RERANK_STEPS + ratio] += so_far[ratio];
                 }
-                let scanned = self.bins.partition_point(|(e, _)| *e <= reaches[bin]);
+                let scanned = self.bins.partition_point(|(e, _)| *e <= bin_limits[bin]);
                 let scanned = scanned.checked_sub(1).map_or(0, |last| self.sizes[last]);
-                // The first bins hold about three times the candidates wanted.
+                // A search first scans bins with about three times as many points as candidates.
                 let least = self
                     .sizes
                     .last()

@@ -1,48 +1,47 @@
-//! How far the data have moved since the index was built.
+//! Reports how far the data have moved since the index was built.
 
 use crate::partition::default_cells;
 use crate::segment::BuildStats;
 use crate::segment::Index;
 use serde::Serialize;
 
-/// A rebuild pays when the mean squared distance of all points from their cells has grown by more than this share
-/// because of those that came.
-const GROWN: f64 = 0.05;
-/// So does a number of cells that a build would not have chosen by this factor.
-const MISFIT: f64 = 2.0;
+/// A rebuild pays off if the added points increased the mean squared distance of all points from their cells by more
+/// than this share.
+const MAX_SPREAD_GROWTH: f64 = 0.05;
+/// A rebuild pays off if the number of cells differs from that of a new build by more than this factor.
+const MAX_CELL_COUNT_RATIO: f64 = 2.0;
 
 /// How far the data have moved since the index was built.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Drift {
-    /// Points that the index was built from.
+    /// Number of points that the index was built from.
     pub built: u64,
-    /// Points added since, those of updates included.
+    /// Number of points added since, including those of updates.
     pub added: u64,
-    /// Points removed since, those of updates included.
+    /// Number of points removed since, including those of updates.
     pub removed: u64,
-    /// Mean squared distance of the points added from the means of their cells, when they came, as a multiple of
-    /// that of the points it was built from: near 1 while the data stay what they were.
+    /// Mean squared distance of the added points from the means of their cells at the time of insertion, divided by
+    /// that of the points the index was built from. It is near 1 while the data do not change.
     pub spread: f64,
-    /// Cells that have points.
+    /// Number of cells that have points.
     pub cells: usize,
-    /// Cells that a build from today's points would make.
+    /// Number of cells that a build from the current points would make.
     pub cells_of_a_build: usize,
-    /// How often the index has trained itself anew because it had grown.
+    /// How often the index was retrained because it had grown.
     pub trainings: u64,
-    /// How many times fewer misses than it was asked for a search aims at, because targets were found to be missed as the
-    /// index changed; 1 while they are met.
+    /// Factor by which searches reduce the allowed misses because a check found targets missed. 1 while targets are
+    /// met.
     pub correction: f64,
-    /// Whether recall targets are met by reading everything for now, because nothing less was found to meet them since the
-    /// index changed. It ends with the next training.
+    /// Whether searches read everything because no cheaper setting was found to meet the targets. The next training
+    /// ends this state.
     pub reads_everything: bool,
-    /// Whether a rebuild would pay: the data are no longer those that the rotation, the number of cells and the
-    /// calibration were fitted to.
+    /// Whether a rebuild would pay off: the data no longer match the rotation, the number of cells and the calibration.
     pub rebuild: bool,
 }
 
 impl Index {
-    /// How far the data have moved since the index was built, and whether a rebuild would pay.
+    /// Reports how far the data have moved since the index was built, and whether a rebuild would pay off.
     pub fn drift(&self) -> Drift {
         let BuildStats {
             built,
@@ -58,16 +57,18 @@ impl Index {
             true => added_radius / added as f64 / radius,
             false => 1.0,
         };
-        let view = self.snapshot();
-        let cells = (0..view.cells()).filter(|c| view.points_in(*c) > 0).count();
+        let snapshot = self.snapshot();
+        let cells = (0..snapshot.cells())
+            .filter(|c| snapshot.points_in(*c) > 0)
+            .count();
         let wanted = match self.config.partition.cells {
             0 => default_cells(self.len()),
             _ => cells,
         };
         let misfit = wanted.max(cells) as f64 / wanted.min(cells).max(1) as f64;
-        // A few strangers among many do not matter.
+        // A few uncovered points among many do not matter.
         let share = added as f64 / (built + added).max(1) as f64;
-        let strange = (spread - 1.0) * share > GROWN;
+        let strange = (spread - 1.0) * share > MAX_SPREAD_GROWTH;
         Drift {
             built,
             added,
@@ -78,7 +79,7 @@ impl Index {
             trainings,
             correction: calibration.correction,
             reads_everything: calibration.stale,
-            rebuild: strange || misfit > MISFIT || calibration.stale,
+            rebuild: strange || misfit > MAX_CELL_COUNT_RATIO || calibration.stale,
         }
     }
 }

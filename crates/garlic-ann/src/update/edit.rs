@@ -1,6 +1,6 @@
-//! Adding, removing and replacing points.
+//! Adds, removes and replaces points.
 //!
-//! A change is prepared beside what it replaces and takes effect all at once: on an error the index is as it was.
+//! Each change is prepared beside the current state and then takes effect at once. On an error the index is unchanged.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
-use super::join::{Coming, Replaced, emptied, with_moved};
-use super::reshape::{Members, gather, relay};
+use super::join::{PendingCell, Replacement, deliver_moved, empty_cell};
+use super::rebuild::{Members, gather, rebuild_cell};
 use crate::build::check_type;
 use crate::config::Store;
-use crate::partition::{Cells, FAR, SHORTLIST};
+use crate::partition::{Cells, FAR, SCORED_CELLS};
 use crate::plan::EXHAUSTIVE_POINTS;
 use crate::segment::{Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Snapshot};
-use crate::transform::outside;
+use crate::transform::residuals_squared;
 use garlic_core::Cancel;
 use garlic_core::metric::Embedded;
 use garlic_core::validate::{check_count, check_finite, check_ids};
@@ -23,27 +23,28 @@ use garlic_core::vectors::{StoredType, StoredVectors, is_byte};
 use garlic_core::{Error, Result};
 use garlic_core::{Lists, by_label};
 
-/// Share of removed points above which a cell is laid out without them.
-const CROWDED: f64 = 0.3;
+/// A cell is rewritten if the share of removed points exceeds this.
+const MAX_REMOVED_SHARE: f64 = 0.3;
 
-/// Where a point is.
-enum Spot {
+/// Where a point is stored.
+enum Location {
     Base { position: usize },
     RewrittenCell { cell: usize, at: usize },
     AppendBuffer { cell: usize, at: usize },
 }
 
 impl Index {
-    /// Adds vectors under new identifiers. They join their cells with codes at once; a cell that grows too large
-    /// is split, one whose points have moved is fitted anew. An index that has doubled is trained anew before this returns,
-    /// so that recall targets are kept; on average that costs each point about what a build costs it, twice. An index that
-    /// stores bytes because all vectors were
-    /// whole numbers stores 32-bit floats from the first vector on that is none.
+    /// Adds vectors under new identifiers. Their codes are stored in their cells at once. A cell that grows too large
+    /// is split, and a cell whose points have moved is refitted.
+    ///
+    /// If the index has doubled in size, it is retrained before this returns, so that recall targets hold. On average
+    /// this costs about twice the build time per point. If the index chose to store bytes because all vectors were
+    /// whole numbers, it switches to 32-bit floats with the first other vector.
     ///
     /// # Errors
-    /// Vectors of another dimension or with values that cannot be indexed, identifiers that are there already,
-    /// that come twice or are not below 2^63, and an index whose points lie in two cells, which does not change.
-    /// The index is then as it was.
+    /// Fails for vectors of another dimension or with values that cannot be indexed, and for identifiers that exist
+    /// already, occur twice or are not below 2^63. An index with points in two cells is read-only. On an error the
+    /// index is unchanged.
     pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         let mut next = self.clone();
         next.add_only(vectors, ids)?;
@@ -52,9 +53,9 @@ impl Index {
         Ok(())
     }
 
-    /// [`Index::add`] without what is due afterwards.
+    /// [`Index::add`] without maintenance.
     pub(crate) fn add_only(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        let (mut next, embedded) = self.ready_for(vectors, ids)?;
+        let (mut next, embedded) = self.prepared_for(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| self.contains(**id)) {
             return Err(Error::IdExists { id: *id });
         }
@@ -63,10 +64,10 @@ impl Index {
         Ok(())
     }
 
-    /// Removes the points of these identifiers and returns how many there were; unknown ones are passed over.
+    /// Removes the points with these identifiers and returns how many there were. Unknown identifiers are ignored.
     ///
     /// # Errors
-    /// An index whose points lie in two cells does not change.
+    /// Fails if points are stored in two cells.
     pub fn remove(&mut self, ids: &[u64]) -> Result<usize> {
         let mut next = self.clone();
         let removed = next.remove_only(ids)?;
@@ -75,20 +76,20 @@ impl Index {
         Ok(removed)
     }
 
-    /// [`Index::remove`] without what is due afterwards.
+    /// [`Index::remove`] without maintenance.
     pub(crate) fn remove_only(&mut self, ids: &[u64]) -> Result<usize> {
         let mut removed = 0;
         self.change(|index| {
-            removed = index.take_out(ids)?;
+            removed = index.remove_points(ids)?;
             Ok(())
         })?;
         Ok(removed)
     }
 
-    /// Replaces the vectors of identifiers that are there.
+    /// Replaces the vectors of existing identifiers.
     ///
     /// # Errors
-    /// As for [`Index::add`], but the identifiers must be there. The index is then as it was.
+    /// Fails as [`Index::add`] does, except that the identifiers must exist. On an error the index is unchanged.
     pub fn update(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         let mut next = self.clone();
         next.update_only(vectors, ids)?;
@@ -97,23 +98,23 @@ impl Index {
         Ok(())
     }
 
-    /// [`Index::update`] without what is due afterwards.
+    /// [`Index::update`] without maintenance.
     pub(crate) fn update_only(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        let (mut next, embedded) = self.ready_for(vectors, ids)?;
+        let (mut next, embedded) = self.prepared_for(vectors, ids)?;
         if let Some(id) = ids.iter().find(|id| !self.contains(**id)) {
             return Err(Error::UnknownId { id: *id });
         }
         next.change(|index| {
-            index.take_out(ids)?;
+            index.remove_points(ids)?;
             index.insert(embedded.rows(), ids)
         })?;
         *self = next;
         Ok(())
     }
 
-    /// An index that can take these vectors, and the vectors as it takes them, once everything about them has been checked:
-    /// usually this one; one with room for longer vectors, or with 32-bit vectors instead of bytes, where that is needed.
-    fn ready_for<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<(Self, Embedded<'a>)> {
+    /// Checks the vectors. Returns an index that can store them, and the embedded vectors. Usually that is this index.
+    /// If needed, it has room for longer vectors or stores 32-bit floats instead of bytes.
+    fn prepared_for<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<(Self, Embedded<'a>)> {
         self.check_change(vectors, ids)?;
         let mut next = self.clone();
         if vectors.is_empty() {
@@ -134,8 +135,8 @@ impl Index {
         Ok((next, embedded))
     }
 
-    /// The index with 32-bit vectors, when it chose to store bytes and these vectors are none; codes and distances
-    /// stay what they are.
+    /// The index with 32-bit vectors if it chose to store bytes and these vectors do not fit. Codes and distances do
+    /// not change.
     fn widened(&self, vectors: Rows<'_>) -> Result<Option<Self>> {
         if !self.may_widen() || vectors.data().iter().all(|v| is_byte(*v)) {
             return Ok(None);
@@ -147,35 +148,36 @@ impl Index {
         Ok(Some(wider))
     }
 
-    /// Whether bytes are what the index chose, not what it was told to store.
+    /// Whether the index chose to store bytes itself, rather than by configuration.
     fn may_widen(&self) -> bool {
         self.segment.vectors.element() == StoredType::U8 && self.config.storage.store == Store::Auto
     }
 
-    /// Whether there is a point of this identifier.
+    /// Whether a point has this identifier.
     pub fn contains(&self, id: u64) -> bool {
-        self.spot(id).is_some()
+        self.locate(id).is_some()
     }
 
-    /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
+    /// The stored vector of an identifier. It is rounded with half precision and normalized with the cosine metric.
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
         let dim = self.transform.dim();
         let changed = |cell: usize| self.delta.changes().map(|c| &c.cells[cell]);
-        let (vectors, at) = match self.spot(id)? {
-            Spot::Base { position } => (&self.segment.vectors, position),
-            Spot::RewrittenCell { cell, at } => {
-                (&changed(cell)?.run.as_ref()?.data.coded.vectors, at)
+        let (vectors, at) = match self.locate(id)? {
+            Location::Base { position } => (&self.segment.vectors, position),
+            Location::RewrittenCell { cell, at } => {
+                (&changed(cell)?.rewritten.as_ref()?.data.coded.vectors, at)
             }
-            Spot::AppendBuffer { cell, at } => (&changed(cell)?.tail.as_ref()?.data.vectors, at),
+            Location::AppendBuffer { cell, at } => {
+                (&changed(cell)?.appended.as_ref()?.data.vectors, at)
+            }
         };
         vectors.read(dim, at, &mut vector);
         vector.truncate(self.embedding.plain(&vector).len());
         Some(vector)
     }
 
-    /// An identifier that no point has, nor any above it: one more than the largest, removed points included until
-    /// the index is laid out anew.
+    /// An unused identifier: one more than the largest. Removed points count until the index is compacted.
     pub fn next_id(&self) -> u64 {
         let base = self
             .segment
@@ -188,8 +190,8 @@ impl Index {
 
     /// Identifiers of all points, in no particular order.
     pub fn ids(&self) -> Vec<u64> {
-        let view = self.snapshot();
-        let points = view.admitted().filter_map(|p| view.point(p));
+        let snapshot = self.snapshot();
+        let points = snapshot.admitted().filter_map(|p| snapshot.point(p));
         let mut ids: Vec<u64> = points.map(|p| p.id).collect();
         if self.spills() {
             ids.sort_unstable();
@@ -198,36 +200,36 @@ impl Index {
         ids
     }
 
-    fn spot(&self, id: u64) -> Option<Spot> {
+    fn locate(&self, id: u64) -> Option<Location> {
         let changes = self.delta.changes();
-        if let Some(cell) = changes.and_then(|c| c.homes.cell(id)) {
+        if let Some(cell) = changes.and_then(|c| c.id_map.cell(id)) {
             let cell = cell as usize;
             let state = &changes?.cells[cell];
-            let find = |ids: &[u64], dead: &Bits| {
+            let find = |ids: &[u64], tombstones: &Bits| {
                 let mut found = ids.iter().enumerate().filter(|(_, other)| **other == id);
-                found.find(|(at, _)| !dead.get(*at)).map(|(at, _)| at)
+                found.find(|(at, _)| !tombstones.get(*at)).map(|(at, _)| at)
             };
-            if let Some(tail) = &state.tail
-                && let Some(at) = find(&tail.data.ids, &tail.dead)
+            if let Some(appended) = &state.appended
+                && let Some(at) = find(&appended.data.ids, &appended.tombstones)
             {
-                return Some(Spot::AppendBuffer { cell, at });
+                return Some(Location::AppendBuffer { cell, at });
             }
-            if let Some(run) = &state.run
-                && let Some(at) = find(&run.data.coded.ids, &run.dead)
+            if let Some(rewritten) = &state.rewritten
+                && let Some(at) = find(&rewritten.data.coded.ids, &rewritten.tombstones)
             {
-                return Some(Spot::RewrittenCell { cell, at });
+                return Some(Location::RewrittenCell { cell, at });
             }
         }
         let position = self.segment.lookup().position(id)? as usize;
         match changes {
-            Some(changes) if changes.dead.get(position) => None,
-            _ => Some(Spot::Base { position }),
+            Some(changes) if changes.tombstones.get(position) => None,
+            _ => Some(Location::Base { position }),
         }
     }
 
-    /// Fails for vectors and identifiers that no index of this dimension could take.
+    /// Fails for vectors and identifiers that an index of this dimension cannot store.
     fn check_change(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        self.check_changes()?;
+        self.check_mutable()?;
         if vectors.dim() != self.dim() {
             return Err(Error::VectorDimension {
                 expected: self.dim(),
@@ -248,10 +250,10 @@ impl Index {
         self.workers.get()?.install(|| check_finite(vectors))
     }
 
-    /// Runs a change on the pool; on an error the overlay stays what it was.
+    /// Runs a change on the worker pool. On an error the delta is unchanged.
     fn change(&mut self, edit: impl FnOnce(&mut Self) -> Result<()> + Send) -> Result<()> {
-        self.check_changes()?;
-        self.check_order()?;
+        self.check_mutable()?;
+        self.check_layout()?;
         let workers = self.workers.clone();
         let before = (self.delta.clone(), self.build_stats, self.uncovered.clone());
         let done = workers.get()?.install(|| edit(self));
@@ -261,38 +263,38 @@ impl Index {
         done
     }
 
-    /// Adds checked vectors under checked identifiers.
+    /// Inserts checked vectors under checked identifiers.
     fn insert(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        let (segment, view) = (Arc::clone(&self.segment), self.snapshot());
+        let (segment, snapshot) = (Arc::clone(&self.segment), self.snapshot());
         let element = self.segment.vectors.element();
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
         let points = self.transform.apply_all(vectors, &Cancel::default())?;
-        let beyond = outside(vectors, &self.transform, points.as_rows());
+        let residual_squared = residuals_squared(vectors, &self.transform, points.as_rows());
         let cells = Cells {
             anisotropy: segment.cells.anisotropy,
             rank: segment.cells.rank(),
-            means: view.means(),
+            means: snapshot.means(),
             shape: |cell: usize| {
-                let frame = view.frame(cell);
-                (frame.axes, frame.variances, frame.residual)
+                let frame = snapshot.frame(cell);
+                (frame.axes, frame.variances, frame.residual_variance)
             },
         };
-        let labels = cells.assign(points.as_rows(), SHORTLIST, &Cancel::default())?;
+        let labels = cells.assign(points.as_rows(), SCORED_CELLS, &Cancel::default())?;
         let radii: Vec<f32> = (0..ids.len())
             .map(|row| {
-                let mean = view.mean(labels[row] as usize);
-                garlic_simd::l2_squared(points.row(row), mean) + beyond[row]
+                let mean = snapshot.mean(labels[row] as usize);
+                garlic_simd::l2_squared(points.row(row), mean) + residual_squared[row]
             })
             .collect();
-        let members = Lists::group(view.cells(), by_label(&labels));
-        let touched: Vec<usize> = (0..view.cells())
+        let members = Lists::group(snapshot.cells(), by_label(&labels));
+        let touched: Vec<usize> = (0..snapshot.cells())
             .filter(|cell| !members.get(*cell).is_empty())
             .collect();
-        let coming: Vec<Coming> = touched
+        let pending: Vec<PendingCell> = touched
             .into_par_iter()
             .map(|cell| {
                 let rows = members.get(cell);
@@ -300,26 +302,26 @@ impl Index {
                     vectors: StoredVectors::gather(vectors, rows, element),
                     ids: rows.iter().map(|i| ids[*i as usize]).collect(),
                     points: Matrix::gather(points.as_rows(), rows),
-                    beyond: rows.iter().map(|i| beyond[*i as usize]).collect(),
+                    residual_squared: rows.iter().map(|i| residual_squared[*i as usize]).collect(),
                 };
-                Coming::new(&view, cell, joining)
+                PendingCell::new(&snapshot, cell, joining)
             })
             .collect::<Result<_>>()?;
-        let replaced: Vec<Replaced> = with_moved(&view, coming)
+        let replaced: Vec<Replacement> = deliver_moved(&snapshot, pending)
             .into_par_iter()
-            .map(|coming| coming.join(&view, self.len() + ids.len()))
+            .map(|pending| pending.join(&snapshot, self.len() + ids.len()))
             .collect::<Result<_>>()?;
         let mut changes = self.changes();
-        changes.living += ids.len();
+        changes.live += ids.len();
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
         self.commit(changes, replaced)?;
         self.build_stats.note_added(&radii);
         let is_drifting = self.build_stats.is_drifting();
-        // Where everything is read their number is enough: with it a check is due as soon as there are more points.
+        // A small index is read completely, so the count is enough. A check is due as soon as there are more points.
         let is_kept = self.len() > EXHAUSTIVE_POINTS;
         for (row, radius) in radii.iter().enumerate() {
-            if is_drifting || self.is_strange(vectors.row(row), *radius) {
+            if is_drifting || self.is_uncovered(vectors.row(row), *radius) {
                 self.build_stats.uncovered += 1;
                 if is_kept {
                     self.uncovered.push(ids[row], vectors.row(row));
@@ -329,64 +331,65 @@ impl Index {
         Ok(())
     }
 
-    /// Removes points; identifiers that are unknown, or named before, are passed over.
-    fn take_out(&mut self, ids: &[u64]) -> Result<usize> {
+    /// Removes points. Unknown and repeated identifiers are ignored.
+    fn remove_points(&mut self, ids: &[u64]) -> Result<usize> {
         let mut changes = self.changes();
         let (mut gone, mut touched) = (HashSet::new(), Vec::new());
         for id in ids {
-            let Some(spot) = self.spot(*id).filter(|_| gone.insert(*id)) else {
+            let Some(locate) = self.locate(*id).filter(|_| gone.insert(*id)) else {
                 continue;
             };
-            let number = match spot {
-                Spot::Base { position } => {
-                    changes.dead.set(position);
+            let number = match locate {
+                Location::Base { position } => {
+                    changes.tombstones.set(position);
                     self.segment.cell_of(position)
                 }
-                Spot::RewrittenCell { cell, at } => {
-                    if let Some(run) = &mut Arc::make_mut(&mut changes.cells[cell]).run {
-                        run.dead.set(at);
+                Location::RewrittenCell { cell, at } => {
+                    if let Some(rewritten) = &mut Arc::make_mut(&mut changes.cells[cell]).rewritten
+                    {
+                        rewritten.tombstones.set(at);
                     }
                     cell
                 }
-                Spot::AppendBuffer { cell, at } => {
-                    if let Some(tail) = &mut Arc::make_mut(&mut changes.cells[cell]).tail {
-                        tail.dead.set(at);
+                Location::AppendBuffer { cell, at } => {
+                    if let Some(appended) = &mut Arc::make_mut(&mut changes.cells[cell]).appended {
+                        appended.tombstones.set(at);
                     }
                     cell
                 }
             };
             let cell = Arc::make_mut(&mut changes.cells[number]);
-            cell.living -= 1;
-            cell.dead += 1;
+            cell.live -= 1;
+            cell.removed += 1;
             touched.push(number);
         }
         if gone.is_empty() {
             return Ok(0);
         }
-        changes.living -= gone.len();
-        let strangers = self.uncovered.len();
+        changes.live -= gone.len();
+        let uncovered = self.uncovered.len();
         self.uncovered.remove(&gone, self.transform.dim());
-        // Those that a file did not keep stay lost.
-        self.build_stats.uncovered -= (strangers - self.uncovered.len()) as u64;
-        changes.homes.remove(gone.iter().copied());
+        // A file keeps only the count of uncovered points. Those that it did not keep stay counted.
+        self.build_stats.uncovered -= (uncovered - self.uncovered.len()) as u64;
+        changes.id_map.remove(gone.iter().copied());
         touched.sort_unstable();
         touched.dedup();
         self.commit(changes, Vec::new())?;
 
-        let view = Snapshot::new(self);
-        let crowded = |cell: &usize| {
-            let state = &view.live_cell(*cell);
-            state.dead as f64 > CROWDED * (state.dead + state.living) as f64
+        let snapshot = Snapshot::new(self);
+        let has_many_removed = |cell: &usize| {
+            let state = &snapshot.cell_state(*cell);
+            state.removed as f64 > MAX_REMOVED_SHARE * (state.removed + state.live) as f64
         };
-        touched.retain(crowded);
-        let replaced: Vec<Replaced> = touched
+        touched.retain(has_many_removed);
+        let replaced: Vec<Replacement> = touched
             .into_par_iter()
             .map(|cell| {
-                let cells = match view.points_in(cell) {
-                    0 => vec![emptied(&view, cell)],
-                    _ => relay(&view, cell, gather(&view, cell, None)?, self.len()),
+                let cells = match snapshot.points_in(cell) {
+                    0 => vec![empty_cell(&snapshot, cell)],
+                    _ => rebuild_cell(&snapshot, cell, gather(&snapshot, cell, None)?, self.len()),
                 };
-                Ok(Replaced::whole(cell, cells))
+                Ok(Replacement::rewritten(cell, cells))
             })
             .collect::<Result<_>>()?;
         let changes = self.changes();
@@ -395,27 +398,27 @@ impl Index {
         Ok(gone.len())
     }
 
-    /// Whether a new vector, at a squared distance from the mean of its cell, comes from where no cell was fitted.
-    fn is_strange(&self, vector: &[f32], squared: f32) -> bool {
-        // A point whose squared distance is this many times that of the points that cells were fitted to.
-        const STRANGE: f64 = 4.0;
+    /// Whether a new vector lies where no cell was fitted, given its squared distance from the mean of its cell.
+    fn is_uncovered(&self, vector: &[f32], squared: f32) -> bool {
+        // A point is uncovered if its squared distance exceeds the mean of the fitted points by this factor.
+        const UNCOVERED_FACTOR: f64 = 4.0;
         let is_trained = self.build_stats.built > 0;
         is_trained
-            && (f64::from(squared) > STRANGE * self.build_stats.radius
+            && (f64::from(squared) > UNCOVERED_FACTOR * self.build_stats.radius
                 || self.embedding.is_longer(vector, self.build_stats.longest))
     }
 
     /// The position of a point.
     pub(crate) fn position_of(&self, id: u64) -> Option<u32> {
         let place = |cell: usize| Some(self.delta.changes()?.numbering.cells[cell]);
-        match self.spot(id)? {
-            Spot::Base { position } => u32::try_from(position).ok(),
-            Spot::RewrittenCell { cell, at } => Some(place(cell)?.run + at as u32),
-            Spot::AppendBuffer { cell, at } => Some(place(cell)?.tail + at as u32),
+        match self.locate(id)? {
+            Location::Base { position } => u32::try_from(position).ok(),
+            Location::RewrittenCell { cell, at } => Some(place(cell)?.rewritten + at as u32),
+            Location::AppendBuffer { cell, at } => Some(place(cell)?.appended + at as u32),
         }
     }
 
-    /// The changes so far, to be changed further.
+    /// A copy of the delta to be changed.
     fn changes(&self) -> DeltaSegment {
         match self.delta.changes() {
             Some(changes) => changes.clone(),
@@ -423,12 +426,12 @@ impl Index {
         }
     }
 
-    /// Puts cells in the places of those they replace, numbers everything and makes it so.
-    fn commit(&mut self, mut changes: DeltaSegment, replaced: Vec<Replaced>) -> Result<()> {
+    /// Replaces cells, renumbers bins and positions and installs the new delta.
+    fn commit(&mut self, mut changes: DeltaSegment, replaced: Vec<Replacement>) -> Result<()> {
         let segment = Arc::clone(&self.segment);
         let dim = segment.cells.dim();
-        let mut homes = Vec::new();
-        for Replaced {
+        let mut id_map = Vec::new();
+        for Replacement {
             cell,
             cells,
             joined,
@@ -436,10 +439,10 @@ impl Index {
         } in replaced
         {
             let moved = joined.is_none();
-            if moved && changes.cells[cell].base {
+            if moved && changes.cells[cell].in_base {
                 let bins = segment.encoded.bins_of(cell);
                 for position in bins.flat_map(|bin| segment.encoded.positions(bin)) {
-                    changes.dead.set(position);
+                    changes.tombstones.set(position);
                 }
             }
             for (part, state) in cells.into_iter().enumerate() {
@@ -448,8 +451,11 @@ impl Index {
                     _ => changes.free_slot(dim),
                 };
                 if moved {
-                    let ids = state.run.iter().flat_map(|run| &run.data.coded.ids);
-                    homes.extend(ids.map(|id| (*id, number as u32)));
+                    let ids = state
+                        .rewritten
+                        .iter()
+                        .flat_map(|rewritten| &rewritten.data.coded.ids);
+                    id_map.extend(ids.map(|id| (*id, number as u32)));
                 }
                 let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
                 let is_pruned = state.is_pruned();
@@ -462,12 +468,12 @@ impl Index {
                 }
             }
             let joined = joined.into_iter().flatten();
-            homes.extend(joined.map(|id| (id, cell as u32)));
+            id_map.extend(joined.map(|id| (id, cell as u32)));
         }
-        changes.homes.put(homes);
+        changes.id_map.put(id_map);
         let numbering = Numbering::new(&changes.cells, segment.bins(), self.segment.ids.len());
         changes.numbering = Arc::new(numbering.ok_or(Error::TooManyVectors {
-            rows: changes.living,
+            rows: changes.live,
             limit: u32::MAX as usize,
         })?);
         self.delta = Delta(Some(Arc::new(changes)));
@@ -476,14 +482,14 @@ impl Index {
 }
 
 impl DeltaSegment {
-    /// No change yet.
+    /// A delta without changes.
     fn none(index: &Index) -> Self {
         let segment = &index.segment;
         let cells = (0..segment.cells.len())
             .map(|cell| {
                 Arc::new(DeltaCell {
-                    base: true,
-                    living: segment.cell_len(cell),
+                    in_base: true,
+                    live: segment.cell_len(cell),
                     ..DeltaCell::default()
                 })
             })
@@ -491,15 +497,15 @@ impl DeltaSegment {
         Self {
             means: Arc::new(segment.cells.means.to_vec()),
             cells,
-            dead: Bits::new(index.segment.ids.len()),
-            homes: IdMap::default(),
-            living: index.segment.ids.len(),
+            tombstones: Bits::new(index.segment.ids.len()),
+            id_map: IdMap::default(),
+            live: index.segment.ids.len(),
             next_id: 0,
             numbering: Arc::default(),
         }
     }
 
-    /// The number of a cell that has been pruned, else a new one.
+    /// The number of a pruned cell or, if there is none, of a new one.
     fn free_slot(&mut self, dim: usize) -> usize {
         match self.cells.iter().position(|cell| cell.is_pruned()) {
             Some(slot) => slot,
@@ -512,7 +518,7 @@ impl DeltaSegment {
         }
     }
 
-    /// Takes a cell without points out of the way; the last one stays, for points to come.
+    /// Moves the mean of a cell without points infinitely far away. The last cell stays, so that points can be added.
     fn prune(&mut self, cell: usize, dim: usize) {
         let others = self.cells.iter().enumerate();
         if others

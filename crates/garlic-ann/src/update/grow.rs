@@ -1,16 +1,15 @@
-//! An index that keeps its recall targets while it grows: from nothing, in any order and in batches of any size.
+//! Growth: keeps recall targets while points are added in any order and batch size.
 //!
-//! Up to [`EXHAUSTIVE_POINTS`](super::delta::EXHAUSTIVE_POINTS) points every target is met by reading all of them. Then
-//! the index is trained, and trained anew each time it has doubled: both take time in proportion to the points that came,
-//! so adding stays cheap on average. In between, what the targets take is checked against brute force, after every quarter
-//! more points and sooner when points come that the cells were not fitted to; where a target is missed, searches do more,
-//! in the end everything, until the next training.
+//! Up to [`EXHAUSTIVE_POINTS`] points a search reads everything. Beyond that the index is trained, and retrained each
+//! time it has doubled. Training time is proportional to the points added, so the mean cost of an insertion is bounded.
+//! In between, targets are checked against brute force after each change of size by a quarter, and earlier if uncovered
+//! points arrive. If a target is missed, searches do more work until the next training, up to reading everything.
 
 use crate::config::Config;
 use crate::tune;
 use garlic_linalg::{Matrix, Rows};
 
-use crate::bins::{Assembly, EncodedCell};
+use crate::bins::{EncodedBinsBuilder, EncodedCell};
 use crate::build::Builder;
 use crate::plan::EXHAUSTIVE_POINTS;
 use crate::quantize::Steps;
@@ -22,37 +21,38 @@ use garlic_core::vectors::StoredRows;
 use garlic_core::{Error, Result};
 use std::sync::Arc;
 
-/// An index that has grown by this factor is trained anew.
-pub(super) const GROWTH: f64 = 2.0;
-/// One whose searches read everything, because nothing less meets a target any more, sooner.
-pub(super) const STALE_GROWTH: f64 = 1.5;
-/// Targets are checked when the number of points has changed by this share,
+/// An index is retrained when it has grown by this factor.
+pub(super) const RETRAIN_GROWTH: f64 = 2.0;
+/// An index whose searches read everything is retrained when it has grown by this factor.
+pub(super) const STALE_RETRAIN_GROWTH: f64 = 1.5;
+/// Targets are checked if the number of points changed by this share.
 const CHECKED_SHARE: f64 = 0.25;
-/// or when this share of the points have come from places that no cell was fitted to.
-const STRANGE_SHARE: f64 = 0.05;
-/// Inner products: an index that takes a longer vector takes others up to this many times as long from then on.
+/// Targets are checked if this share of the points is uncovered.
+const UNCOVERED_SHARE: f64 = 0.05;
+/// For inner products: headroom for longer vectors when an index makes room for one.
 const LENGTH_RESERVE: f32 = 1.5;
 
-/// What an index that has changed is due for.
+/// Maintenance that a changed index needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Axes, cells, bins and calibration from the points that there are now.
+    /// Fit axes, cells, bins and calibration to the current points.
     Training,
-    /// A look at whether recall targets are still met.
+    /// Check whether recall targets are still met.
     Check,
 }
 
 impl Index {
-    /// An index without points, for vectors of dimension `dim`. It trains itself as it grows: see [`Index::add`].
+    /// Creates an index without points, for vectors of dimension `dim`. It trains itself as it grows, see
+    /// [`Index::add`].
     ///
     /// # Errors
-    /// A configuration that is not valid, or one whose index does not change: points in two cells.
+    /// Fails for an invalid configuration, and for one that stores points in two cells because such an index is read-only.
     pub fn empty(dim: usize, config: Config) -> Result<Self> {
         config.validate()?;
         if config.partition.spill > 0.0 {
             return Err(Error::Spilled);
         }
-        // One point on an axis, which every metric takes, gives an index all its parts; then it leaves.
+        // A build needs a point. A unit vector is valid for every metric, and it is dropped afterwards.
         let mut point = vec![0.0; dim];
         if let Some(first) = point.first_mut() {
             *first = 1.0;
@@ -64,18 +64,18 @@ impl Index {
         let built = builder.build(Rows::new(&point, dim)?)?;
         let mut empty = built.without_points()?;
         empty.build_stats = Default::default();
-        // The first vectors say how long they are.
+        // The first vectors determine the length limit.
         empty.embedding = empty.embedding.without_room();
         empty.config = config;
         Ok(empty)
     }
 
-    /// The cells, bins and calibration of an index without its points.
+    /// The cells and the calibration without the points.
     pub(crate) fn without_points(&self) -> Result<Self> {
-        self.check_changes()?;
+        self.check_mutable()?;
         let segment = &self.segment;
         let (encoded, rank) = (&segment.encoded, segment.cells.rank());
-        let mut all = Assembly::new(encoded.bits, encoded.width);
+        let mut all = EncodedBinsBuilder::new(encoded.bits, encoded.width);
         for cell in 0..segment.cells.len() {
             let width = encoded.width;
             let steps = Steps {
@@ -102,27 +102,27 @@ impl Index {
         ))
     }
 
-    /// The number of points from which on the index trains itself anew; none for an index that does not change.
+    /// Number of points at which the index retrains itself, or `None` if it is read-only.
     pub fn trains_at(&self) -> Option<usize> {
-        self.check_changes().ok()?;
+        self.check_mutable().ok()?;
         let growth = match self.calibration.stale {
-            true => STALE_GROWTH,
-            false => GROWTH,
+            true => STALE_RETRAIN_GROWTH,
+            false => RETRAIN_GROWTH,
         };
         let grown = (self.build_stats.built.max(1) as f64 * growth).ceil() as usize;
         Some(grown.max(EXHAUSTIVE_POINTS + 1))
     }
 
-    /// What the changes so far make necessary; nothing for an index that does not change.
+    /// The maintenance that the changes so far require, or `None` if the index is read-only.
     pub(crate) fn due(&self) -> Option<Due> {
-        self.check_changes().ok()?;
+        self.check_mutable().ok()?;
         let points = self.len();
         if points <= EXHAUSTIVE_POINTS {
             return None;
         }
         let grown = points as f64 / self.build_stats.built.max(1) as f64;
         let calibration = &self.calibration;
-        if grown >= GROWTH || calibration.stale && grown >= STALE_GROWTH {
+        if grown >= RETRAIN_GROWTH || calibration.stale && grown >= STALE_RETRAIN_GROWTH {
             return Some(Due::Training);
         }
         if calibration.stale || calibration.settings.is_empty() {
@@ -133,13 +133,13 @@ impl Index {
             checked => checked as f64,
         };
         let is_changed = (points as f64 - checked).abs() > CHECKED_SHARE * checked;
-        // A file keeps their number only: what it was opened from has to be checked.
+        // A file keeps only their number, so an opened index has to be checked.
         let is_lost = self.build_stats.uncovered > self.uncovered.len() as u64;
-        let is_strange = is_lost || self.uncovered.len() as f64 > STRANGE_SHARE * points as f64;
-        (is_changed || is_strange).then_some(Due::Check)
+        let is_uncovered = is_lost || self.uncovered.len() as f64 > UNCOVERED_SHARE * points as f64;
+        (is_changed || is_uncovered).then_some(Due::Check)
     }
 
-    /// Does what is due.
+    /// Does the maintenance that is due.
     pub(crate) fn maintain(&mut self) -> Result<()> {
         if let Some(due) = self.due() {
             *self = self.maintained(due, &Cancel::default())?;
@@ -147,7 +147,7 @@ impl Index {
         Ok(())
     }
 
-    /// The index after what was due.
+    /// The index after this maintenance.
     pub(crate) fn maintained(&self, due: Due, cancel: &Cancel) -> Result<Self> {
         match due {
             Due::Training => self.retrained(self.embedding, cancel),
@@ -159,32 +159,34 @@ impl Index {
         }
     }
 
-    /// This index with what was found out about targets when `checked` became of `before`, from which this one has come, too.
+    /// This index with the result of a check. `checked` is the checked version of `before`, and this index is derived
+    /// from `before` as well.
     #[cfg(feature = "live")]
     pub(crate) fn with_check(&self, before: &Self, checked: &Self) -> Self {
         let mut next = self.clone();
         next.calibration = Arc::clone(&checked.calibration);
-        next.forget(&before.uncovered);
+        next.mark_checked(&before.uncovered);
         next
     }
 
-    /// Looks whether targets are still met, and notes what is to be done about it.
+    /// Checks whether targets are still met and updates the calibration.
     pub(crate) fn check_targets(&mut self, cancel: &Cancel) -> Result<()> {
-        self.check_changes()?;
+        self.check_mutable()?;
         let pool = self.workers.get()?;
-        // Without them: that is how it will be from now on.
-        self.forget(&self.uncovered.clone());
+        // The check runs without the uncovered list because later searches will not use it.
+        self.mark_checked(&self.uncovered.clone());
         let calibration = pool.install(|| tune::check(self, cancel))?;
         self.calibration = Arc::new(calibration);
         Ok(())
     }
 
-    /// Targets have been checked with these points, which are strangers no longer.
-    fn forget(&mut self, known: &UncoveredPoints) {
+    /// Drops points from the uncovered list after targets were checked with them.
+    fn mark_checked(&mut self, checked_points: &UncoveredPoints) {
         let dim = self.transform.dim();
-        let longest = (self.embedding).longest_stored(known.iter(dim).map(|(_, vector)| vector));
+        let longest =
+            (self.embedding).longest_stored(checked_points.iter(dim).map(|(_, vector)| vector));
         self.build_stats.longest = self.build_stats.longest.max(longest);
-        self.uncovered = self.uncovered.but(known, dim);
+        self.uncovered = self.uncovered.without(checked_points, dim);
         self.build_stats.uncovered = self.uncovered.len() as u64;
         (
             self.build_stats.unchecked,
@@ -192,36 +194,36 @@ impl Index {
         ) = (0, 0.0);
     }
 
-    /// Trains axes, cells, bins and calibration anew, from the points that there are: what a build from them would give.
+    /// Trains axes, cells, bins and calibration on the current points. The result is that of a build from them.
     ///
     /// An index does this by itself each time it has doubled.
     ///
     /// # Errors
-    /// An index that does not change ([`Error::Spilled`]) or has no points; no worker threads.
+    /// Fails if the index is read-only ([`Error::Spilled`]) or empty, or if no worker threads can be started.
     pub fn retrain(&mut self) -> Result<()> {
         *self = self.retrained(self.embedding, &Cancel::default())?;
         Ok(())
     }
 
-    /// An index built from the points of this one, in the order of their identifiers, under an `embedding` of its metric.
+    /// An index built from the points of this one in the order of their identifiers, with this `embedding`.
     pub(crate) fn retrained(&self, embedding: Embedding, cancel: &Cancel) -> Result<Self> {
         self.rebuilt(embedding, self.config.clone(), cancel)
     }
 
     fn rebuilt(&self, embedding: Embedding, config: Config, cancel: &Cancel) -> Result<Self> {
-        self.check_changes()?;
-        self.check_order()?;
-        let view = self.snapshot();
-        let mut points: Vec<(u64, u32)> = view
+        self.check_mutable()?;
+        self.check_layout()?;
+        let snapshot = self.snapshot();
+        let mut points: Vec<(u64, u32)> = snapshot
             .admitted()
-            .filter_map(|position| Some((view.point(position)?.id, position)))
+            .filter_map(|position| Some((snapshot.point(position)?.id, position)))
             .collect();
         points.sort_unstable();
         let dim = self.transform.dim();
         let mut vectors = Matrix::zeros(points.len(), dim);
         let mut stored = Vec::new();
         for (row, (_, position)) in points.iter().enumerate() {
-            if let Some(point) = view.point(*position) {
+            if let Some(point) = snapshot.point(*position) {
                 point.read(dim, &mut stored);
                 vectors.row_mut(row).copy_from_slice(&stored);
             }
@@ -245,12 +247,12 @@ impl Index {
             ..built
         };
         next.build_stats.trainings = self.build_stats.trainings + 1;
-        // An identifier that was removed is not given again because cells were trained.
+        // Retraining does not free the identifiers of removed points.
         next.build_stats.next_id = self.next_id();
         Ok(next)
     }
 
-    /// For inner products: the index with room for vectors of this length; none when it has the room.
+    /// For inner products: the index with room for vectors of this length, or `None` if it has the room.
     pub(crate) fn lengthened(&self, longest: f32) -> Result<Option<Self>> {
         let Some(embedding) = self.embedding.lengthened(longest, LENGTH_RESERVE) else {
             return Ok(None);
@@ -263,12 +265,12 @@ impl Index {
         }
         let mut config = self.config.clone();
         if self.len() <= EXHAUSTIVE_POINTS {
-            // Nobody would ask it.
+            // A search of so few points does not use the calibration.
             config.tuning.calibration_queries = 0;
         }
         let mut next = self.rebuilt(embedding, config, &Cancel::default())?;
         if self.len() <= EXHAUSTIVE_POINTS {
-            // So few points are no training.
+            // A rebuild of so few points does not count as training.
             next.build_stats.built = next.build_stats.built.min(self.build_stats.built);
             next.build_stats.trainings = self.build_stats.trainings;
         }

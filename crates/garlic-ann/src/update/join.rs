@@ -1,22 +1,22 @@
-//! Cells that points come to: in the tail, or, when that has become too long, with all their points laid out anew.
+//! Adds points to cells: to the append buffer, or by rewriting a cell whose buffer is full.
 
-use super::reassign::{Settled, settle};
-use super::reshape::{Members, code_shape, gather, relay, tail_limit};
+use super::reassign::{Reassigned, reassign};
+use super::rebuild::{Members, append_limit, code_shape, gather, rebuild_cell};
 use crate::bins::Projected;
 use crate::segment::{AppendBuffer, DeltaCell, Snapshot, Uncoded};
 use garlic_core::Result;
 
-/// A cell and what takes its place.
-pub(super) struct Replaced {
+/// A cell and the cells that replace it.
+pub(super) struct Replacement {
     pub(super) cell: usize,
-    /// The first has its number, the others get new ones.
+    /// The first takes over the number of the cell. The others get new numbers.
     pub(super) cells: Vec<DeltaCell>,
-    /// Identifiers of the points that have joined it; none when all its points lie elsewhere now.
+    /// Identifiers of the appended points, or `None` if the cell was rewritten.
     pub(super) joined: Option<Vec<u64>>,
 }
 
-impl Replaced {
-    pub(super) fn whole(cell: usize, cells: Vec<DeltaCell>) -> Self {
+impl Replacement {
+    pub(super) fn rewritten(cell: usize, cells: Vec<DeltaCell>) -> Self {
         Self {
             cell,
             cells,
@@ -25,100 +25,103 @@ impl Replaced {
     }
 }
 
-/// A cell without points, with the shape it had.
-pub(super) fn emptied(view: &Snapshot<'_>, cell: usize) -> DeltaCell {
+/// A cell without points that keeps its shape.
+pub(super) fn empty_cell(snapshot: &Snapshot<'_>, cell: usize) -> DeltaCell {
     DeltaCell {
-        shape: view.live_cell(cell).shape.clone(),
+        shape: snapshot.cell_state(cell).shape.clone(),
         ..DeltaCell::default()
     }
 }
 
-/// A cell and the points that come to it.
-pub(super) struct Coming {
+/// A cell and the points that are added to it.
+pub(super) struct PendingCell {
     cell: usize,
-    /// What joins it; when it is to be laid out anew, all its points that stay.
+    /// The points to append or, if the cell is rewritten, all points that stay.
     members: Members,
-    /// Whether its tail has become too long, so that it is laid out anew.
-    whole: bool,
-    /// Points that leave it then.
+    /// Whether the append buffer is full, so that the cell is rewritten.
+    rewrites: bool,
+    /// Points that move to other cells when this one is rewritten.
     leaving: Vec<(usize, Members)>,
-    /// Points of other cells that come.
+    /// Points that move here from other cells.
     moved: Vec<Members>,
 }
 
-impl Coming {
-    pub(super) fn new(view: &Snapshot<'_>, cell: usize, joining: Members) -> Result<Self> {
-        let state = view.live_cell(cell);
-        let waiting = state.tail.as_ref().map_or(0, AppendBuffer::len) + joining.ids.len();
-        let mut coming = Self {
+impl PendingCell {
+    pub(super) fn new(snapshot: &Snapshot<'_>, cell: usize, joining: Members) -> Result<Self> {
+        let state = snapshot.cell_state(cell);
+        let waiting = state.appended.as_ref().map_or(0, AppendBuffer::len) + joining.ids.len();
+        let mut pending = Self {
             cell,
             members: joining,
-            whole: waiting > tail_limit(view, state.living) || state.living == 0,
+            rewrites: waiting > append_limit(snapshot, state.live) || state.live == 0,
             leaving: Vec::new(),
             moved: Vec::new(),
         };
-        if coming.whole && state.living > 0 {
-            let all = gather(view, cell, Some(&coming.members))?;
-            let Settled { staying, leaving } = settle(view, cell, all)?;
-            (coming.members, coming.leaving) = (staying, leaving);
+        if pending.rewrites && state.live > 0 {
+            let all = gather(snapshot, cell, Some(&pending.members))?;
+            let Reassigned { staying, leaving } = reassign(snapshot, cell, all)?;
+            (pending.members, pending.leaving) = (staying, leaving);
         }
-        Ok(coming)
+        Ok(pending)
     }
 
-    /// A cell that only points of others come to.
-    fn moved_to(view: &Snapshot<'_>, cell: usize) -> Self {
+    /// A cell that only receives points of other cells.
+    fn receiving(snapshot: &Snapshot<'_>, cell: usize) -> Self {
         Self {
             cell,
-            members: Members::none(view),
-            whole: view.points_in(cell) == 0,
+            members: Members::empty(snapshot),
+            rewrites: snapshot.points_in(cell) == 0,
             leaving: Vec::new(),
             moved: Vec::new(),
         }
     }
 
-    /// What takes the cell's place: the points in its tail, or all of them laid out anew.
-    pub(super) fn join(self, view: &Snapshot<'_>, total: usize) -> Result<Replaced> {
-        let dim = view.index.transform.dim();
-        let (cell, state) = (self.cell, view.live_cell(self.cell));
-        let mut members = self.members.and(dim, self.moved)?;
-        let waiting = state.tail.as_ref().map_or(0, AppendBuffer::len) + members.ids.len();
-        let overflows = !self.whole && waiting > tail_limit(view, state.living);
+    /// Creates the replacement of the cell, appended to or rewritten.
+    pub(super) fn join(self, snapshot: &Snapshot<'_>, total: usize) -> Result<Replacement> {
+        let dim = snapshot.index.transform.dim();
+        let (cell, state) = (self.cell, snapshot.cell_state(self.cell));
+        let mut members = self.members.extended(dim, self.moved)?;
+        let waiting = state.appended.as_ref().map_or(0, AppendBuffer::len) + members.ids.len();
+        let overflows = !self.rewrites && waiting > append_limit(snapshot, state.live);
         if overflows {
-            members = gather(view, cell, Some(&members))?;
+            members = gather(snapshot, cell, Some(&members))?;
         }
-        if self.whole || overflows {
+        if self.rewrites || overflows {
             let cells = match members.ids.is_empty() {
-                true => vec![emptied(view, cell)],
-                false => relay(view, cell, members, total),
+                true => vec![empty_cell(snapshot, cell)],
+                false => rebuild_cell(snapshot, cell, members, total),
             };
-            return Ok(Replaced::whole(cell, cells));
+            return Ok(Replacement::rewritten(cell, cells));
         }
-        let frame = view.frame(cell);
+        let frame = snapshot.frame(cell);
         let joined = members.ids.clone();
         let projected = Projected::new(
             members.points.clone(),
-            members.beyond.clone(),
-            view.mean(cell),
+            members.residual_squared.clone(),
+            snapshot.mean(cell),
             frame.axes,
         );
-        let gone = state.tail.as_ref().map_or(0, |tail| tail.dead.count());
+        let gone = state
+            .appended
+            .as_ref()
+            .map_or(0, |appended| appended.tombstones.count());
         let joining = Uncoded {
             projected: &projected,
             vectors: &members.vectors,
             dim,
             ids: &members.ids,
         };
-        let (centres, _) = view.centres(cell);
+        let (centres, _) = snapshot.centres(cell);
         let steps = frame.code_steps();
-        let tail = state.tail.as_ref();
-        let tail = AppendBuffer::new(tail, joining, centres, steps, code_shape(view))?;
+        let appended = state.appended.as_ref();
+        let appended = AppendBuffer::new(appended, joining, centres, steps, code_shape(snapshot))?;
         let state = DeltaCell {
-            living: state.living + joined.len(),
-            dead: state.dead - gone,
-            tail: Some(tail),
+            live: state.live + joined.len(),
+            removed: state.removed - gone,
+            appended: Some(appended),
             ..(*state).clone()
         };
-        Ok(Replaced {
+        Ok(Replacement {
             cell,
             cells: vec![state],
             joined: Some(joined),
@@ -126,21 +129,24 @@ impl Coming {
     }
 }
 
-/// The same with what leaves some of the cells come to others; in the order of the cells.
-pub(super) fn with_moved(view: &Snapshot<'_>, mut coming: Vec<Coming>) -> Vec<Coming> {
-    let leaving: Vec<(usize, Members)> = coming
+/// Delivers points that leave a cell to their new cells. The result is in the order of the cells.
+pub(super) fn deliver_moved(
+    snapshot: &Snapshot<'_>,
+    mut pending: Vec<PendingCell>,
+) -> Vec<PendingCell> {
+    let leaving: Vec<(usize, Members)> = pending
         .iter_mut()
         .flat_map(|c| std::mem::take(&mut c.leaving))
         .collect();
     for (cell, moved) in leaving {
-        let at = match coming.binary_search_by_key(&cell, |c| c.cell) {
+        let at = match pending.binary_search_by_key(&cell, |c| c.cell) {
             Ok(at) => at,
             Err(at) => {
-                coming.insert(at, Coming::moved_to(view, cell));
+                pending.insert(at, PendingCell::receiving(snapshot, cell));
                 at
             }
         };
-        coming[at].moved.push(moved);
+        pending[at].moved.push(moved);
     }
-    coming
+    pending
 }

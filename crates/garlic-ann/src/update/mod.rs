@@ -1,9 +1,9 @@
-//! DeltaSegment of an index.
+//! Changes of an index.
 //!
-//! In: vectors and identifiers that come or go. Out: an index with a new delta segment over the same base, or a new base.
-//! `edit` adds, removes and replaces points, `join` puts them into cells, `reshape` splits and refits cells that have
-//! grown, `reassign` lets points go to nearer cells, `compact` writes everything as a new base, `grow` trains anew and
-//! checks recall targets as the index grows, `drift` says how far the data have moved.
+//! In: vectors and identifiers to add, remove or replace. Out: an index with a new delta segment over the same base, or
+//! with a new base. `edit` implements the changes, `join` adds points to cells, `rebuild` splits and refits cells,
+//! `reassign` moves points to nearer cells, `compact` encodes everything as a new base, `grow` retrains and checks
+//! recall targets, `recalibrate` measures them again, `drift` reports how far the data have moved.
 
 mod compact;
 mod drift;
@@ -11,8 +11,8 @@ mod edit;
 mod grow;
 mod join;
 mod reassign;
+mod rebuild;
 mod recalibrate;
-mod reshape;
 
 pub use drift::Drift;
 #[cfg(feature = "live")]

@@ -1,38 +1,42 @@
-//! Points that are nearer to another cell than to their own, since cells around theirs were split or have moved.
+//! Moves points to a nearer cell after the cells around theirs were split or refitted.
 //!
-//! They leave when their cell is laid out anew because it has grown, which every cell that grows is from time to time: the
-//! cells settle as they do between the rounds of a build, a few at a time.
+//! Points leave when their cell is rewritten, which happens to every growing cell from time to time. Assignments
+//! therefore converge as in the rounds of a build, a few cells at a time.
 
 use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 
-use super::reshape::Members;
+use super::rebuild::Members;
 use crate::partition::Cells;
 use crate::segment::Snapshot;
 use garlic_core::Cancel;
 use garlic_core::Result;
 use garlic_core::{Lists, by_label};
 
-/// Cells that points may leave for: the nearest of their own.
-const AROUND: usize = 16;
-/// Nearest of them by plain distance among which the score decides.
-const SHORTLIST: usize = 3;
+/// Number of nearest cells that a point may move to, including its own.
+const NEAR_CELLS: usize = 16;
+/// Number of nearest cells, by distance to the mean, that the anisotropic score is computed for.
+const SCORED_CELLS: usize = 3;
 
-/// Points of a cell that stay, and those that leave for other cells.
-pub(super) struct Settled {
+/// The points that stay in a cell, and those that move to other cells.
+pub(super) struct Reassigned {
     pub(super) staying: Members,
     pub(super) leaving: Vec<(usize, Members)>,
 }
 
-/// Tells which of a cell's points stay.
-pub(super) fn settle(view: &Snapshot<'_>, cell: usize, members: Members) -> Result<Settled> {
-    let around = around(view, cell);
-    let labels = best_of(view, &around, members.points.as_rows())?;
+/// Assigns the points of a cell to it or to the cells around it.
+pub(super) fn reassign(
+    snapshot: &Snapshot<'_>,
+    cell: usize,
+    members: Members,
+) -> Result<Reassigned> {
+    let around = around(snapshot, cell);
+    let labels = best_of(snapshot, &around, members.points.as_rows())?;
     let lists = Lists::group(around.len(), by_label(&labels));
-    let dim = view.index.transform.dim();
-    // The cell itself is the nearest of all to itself, but may have a twin.
+    let dim = snapshot.index.transform.dim();
+    // The cell is nearest to itself, but another cell may have the same mean.
     let own = around.iter().position(|c| *c as usize == cell);
-    let mut settled = Settled {
+    let mut reassigned = Reassigned {
         staying: members.pick(dim, own.map_or(&[], |own| lists.get(own))),
         leaving: Vec::new(),
     };
@@ -40,24 +44,24 @@ pub(super) fn settle(view: &Snapshot<'_>, cell: usize, members: Members) -> Resu
         let rows = lists.get(number);
         if *other as usize != cell && !rows.is_empty() {
             let leaving = members.pick(dim, rows);
-            settled.leaving.push((*other as usize, leaving));
+            reassigned.leaving.push((*other as usize, leaving));
         }
     }
-    Ok(settled)
+    Ok(reassigned)
 }
 
-/// The cells nearest to one, itself among them, in the order of their numbers.
-fn around(view: &Snapshot<'_>, cell: usize) -> Vec<u32> {
-    let mut distances = vec![0.0; view.cells()];
-    garlic_simd::l2_squared_rows(view.means(), view.mean(cell), &mut distances);
-    // Nothing comes before the cell itself.
+/// The cells nearest to one cell, including itself, in ascending order.
+fn around(snapshot: &Snapshot<'_>, cell: usize) -> Vec<u32> {
+    let mut distances = vec![0.0; snapshot.cells()];
+    garlic_simd::l2_squared_rows(snapshot.means(), snapshot.mean(cell), &mut distances);
+    // Rounding must not put another cell first.
     distances[cell] = 0.0;
     let numbered = (0..).zip(&distances).filter(|(_, d)| d.is_finite());
     let mut cells: Vec<Estimate> = numbered
         .map(|(at, d)| Estimate { at, estimate: *d })
         .collect();
-    if cells.len() > AROUND {
-        garlic_simd::keep_smallest(&mut cells, AROUND);
+    if cells.len() > NEAR_CELLS {
+        garlic_simd::keep_smallest(&mut cells, NEAR_CELLS);
     }
     let mut around: Vec<u32> = cells.iter().map(|c| c.at).collect();
     if !around.contains(&(cell as u32)) {
@@ -67,23 +71,23 @@ fn around(view: &Snapshot<'_>, cell: usize) -> Vec<u32> {
     around
 }
 
-/// Which of some cells each point belongs to, by its place in `around`.
-fn best_of(view: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<u32>> {
+/// The best of the `around` cells for each point, as an index into `around`.
+fn best_of(snapshot: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<Vec<u32>> {
     let means: Vec<f32> = around
         .iter()
-        .flat_map(|cell| view.mean(*cell as usize))
+        .flat_map(|cell| snapshot.mean(*cell as usize))
         .copied()
         .collect();
     let cells = Cells {
-        anisotropy: view.segment.cells.anisotropy,
-        rank: view.segment.cells.rank(),
+        anisotropy: snapshot.segment.cells.anisotropy,
+        rank: snapshot.segment.cells.rank(),
         means: &means,
         shape: |number: usize| {
-            let frame = view.frame(around[number] as usize);
-            (frame.axes, frame.variances, frame.residual)
+            let frame = snapshot.frame(around[number] as usize);
+            (frame.axes, frame.variances, frame.residual_variance)
         },
     };
-    cells.assign(points, SHORTLIST, &Cancel::default())
+    cells.assign(points, SCORED_CELLS, &Cancel::default())
 }
 
 #[cfg(test)]
@@ -99,7 +103,7 @@ mod tests {
         values
     }
 
-    /// Two clouds of 300 points, a cell each; some points of the second are with the first.
+    /// Two clouds of 300 points, one cell each. Some points of the second cloud are in the first cell.
     fn mixed(strays: usize) -> Index {
         let values = [cloud(300, 0.0, 1), cloud(300, 9.0, 2)].concat();
         let cells: Vec<u32> = (0..600).map(|i| u32::from(i >= 300 + strays)).collect();
@@ -108,8 +112,10 @@ mod tests {
     }
 
     fn sizes(index: &Index) -> Vec<usize> {
-        let view = index.snapshot();
-        (0..view.cells()).map(|cell| view.points_in(cell)).collect()
+        let snapshot = index.snapshot();
+        (0..snapshot.cells())
+            .map(|cell| snapshot.points_in(cell))
+            .collect()
     }
 
     fn grown(index: &Index, count: usize, centre: f32) -> Index {
@@ -136,7 +142,7 @@ mod tests {
         ids.sort_unstable();
         let expected: Vec<u64> = (0..600).chain(1000..1150).collect();
         assert_eq!(ids, expected);
-        // One of those that have left can be had, replaced, found and removed like any other.
+        // A moved point can be read, replaced, found and removed like any other.
         let moved = grown.get(310).unwrap();
         assert_eq!(moved, index.get(310).unwrap());
         let hits = grown.search(&moved, &crate::Search::new(1)).unwrap().hits;
@@ -154,8 +160,8 @@ mod tests {
     fn many_that_leave_are_too_many_for_a_tail() {
         let grown = grown(&mixed(150), 150, 0.0);
         assert_eq!(sizes(&grown), [450, 300]);
-        let view = grown.snapshot();
-        assert!(view.live_cell(1).tail.is_none(), "laid out anew");
+        let snapshot = grown.snapshot();
+        assert!(snapshot.cell_state(1).appended.is_none(), "rewritten");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Measuring again what recall targets take.
+//! Recalibration: measures the recall targets again.
 
 use garlic_core::{Cancel, Result};
 use garlic_linalg::permutation;
@@ -9,31 +9,30 @@ use crate::tune::{calibrate, calibration_queries};
 use std::sync::Arc;
 
 impl Index {
-    /// Lays the index out anew and measures again what recall targets take.
+    /// Compacts the index and measures again what recall targets need.
     ///
-    /// A build measures this on points that it held out. As points are added, neighbours come closer while codes
-    /// stay as coarse as they are; until this is called, a search makes up for it by aiming higher. The queries are
-    /// points that have been added and to which no cell has been fitted, if there are enough of them, else any. An
-    /// index of fewer than ten points is left as it is.
+    /// A build measures this on held-out points. As points are added, neighbours come closer together but codes keep
+    /// their resolution. Until the next calibration, searches compensate by aiming higher. The queries are added points
+    /// that no cell was fitted to, if there are enough of them, otherwise arbitrary points. An index of fewer than ten
+    /// points does not change.
     ///
     /// # Errors
-    /// An index built by the published method is not calibrated, one whose points lie in two cells not again; a damaged
-    /// file; no worker threads.
+    /// Fails if points are stored in two cells, if the file is damaged or if no worker threads can be started.
     pub fn recalibrate(&mut self) -> Result<()> {
-        self.check_changes()?;
-        self.check_order()?;
-        let view = Snapshot::new(self);
+        self.check_mutable()?;
+        self.check_layout()?;
+        let snapshot = Snapshot::new(self);
         let values = self.len() * self.transform.dim();
         let count = calibration_queries(self.len(), values, &self.config);
         if count == 0 {
             return Ok(());
         }
-        let mut queries: Vec<u64> = (0..view.cells())
-            .filter_map(|cell| view.tail(cell))
-            .flat_map(|(tail, first)| (first..).zip(&tail.ids))
-            .filter(|(position, _)| view.is_alive(*position))
+        let mut queries: Vec<u64> = (0..snapshot.cells())
+            .filter_map(|cell| snapshot.appended(cell))
+            .flat_map(|(appended, first)| (first..).zip(&appended.ids))
+            .filter(|(position, _)| snapshot.is_live(*position))
             .map(|(_, id)| *id)
-            // Points of the base that have come from other cells since took part in its training.
+            // Points that moved here from other cells of the base took part in its training.
             .filter(|id| self.segment.lookup().position(*id).is_none())
             .collect();
         if queries.len() < count {

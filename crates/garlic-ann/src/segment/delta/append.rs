@@ -1,7 +1,7 @@
-//! Points that have joined a cell since it was laid out: each lies behind a bin of the cell.
+//! The append buffer: points added to a cell since it was encoded.
 //!
-//! A point goes to the bin whose centre is nearest, as in a build, so that a search that finds the bin worth scanning
-//! finds the point.
+//! Each point is stored with the bin whose centre is nearest, as in a build. A search that scans the bin scans the
+//! appended points, too.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::quantize::{Steps, copy_lane, encode_lane, lane_block};
 use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
 
-/// Points that have joined a cell, in the order of the bins that they lie behind; a copy shares them.
+/// Points appended to a cell, in the order of its bins. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendBuffer {
     pub(crate) data: Arc<Coded>,
-    /// Points that have been removed.
-    pub(crate) dead: Bits,
+    /// Removed points.
+    pub(crate) tombstones: Bits,
 }
 
 impl AppendBuffer {
-    /// The living points of `before`, then `joining`, behind bins with these coded centres.
+    /// Merges the live points of `before` with `joining`, given the quantized bin centres.
     pub(crate) fn new(
         before: Option<&AppendBuffer>,
         joining: Uncoded<'_>,
@@ -50,10 +50,10 @@ impl AppendBuffer {
                 first: first as u32,
                 block: (blocks.len() / bytes) as u32,
             });
-            if let Some(AppendBuffer { data, dead }) = before {
+            if let Some(AppendBuffer { data, tombstones }) = before {
                 let points = data.points(bin);
                 let codes = data.codes(bin);
-                for at in points.clone().filter(|at| !dead.get(*at)) {
+                for at in points.clone().filter(|at| !tombstones.get(*at)) {
                     copy_lane(
                         codes,
                         at - points.start,
@@ -81,7 +81,7 @@ impl AppendBuffer {
                 let found = projected.bounds(centres.row(bin), steps, shape.bits, &here);
                 *all = match here.len() == ids.len() - first {
                     true => found,
-                    false => all.and(&found),
+                    false => all.union(&found),
                 };
             }
         }
@@ -98,12 +98,12 @@ impl AppendBuffer {
             block_bytes: bytes,
         };
         Ok(Self {
-            dead: Bits::new(data.len()),
+            tombstones: Bits::new(data.len()),
             data: Arc::new(data),
         })
     }
 
-    /// Points, removed ones included.
+    /// Number of points, including removed ones.
     pub(crate) fn len(&self) -> usize {
         self.data.len()
     }

@@ -1,4 +1,4 @@
-//! Points of one cell outside the base, in the order of its bins, with their codes: what runs and tails are made of.
+//! Encoded points of one cell outside the base, in the order of its bins. Rewritten cells and append buffers use it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::bins::{Bin, Bounds, Projected};
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
 
-/// Points that are to be encoded.
+/// Points to be encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uncoded<'a> {
     /// The points in their cell's frame.
@@ -17,32 +17,32 @@ pub(crate) struct Uncoded<'a> {
     pub(crate) ids: &'a [u64],
 }
 
-/// Codes and vectors in the order of a cell's bins: nothing here ever changes.
+/// Codes and vectors in the order of a cell's bins. Immutable.
 #[derive(Debug)]
 pub(crate) struct Coded {
-    /// Where the bins' points lie, counted from the first here; one more than there are bins.
+    /// First point and block of each bin, with one entry more than there are bins.
     pub(crate) bins: Vec<Bin>,
     pub(crate) blocks: Buffer<u8>,
     pub(crate) block_bytes: usize,
-    /// What the points of each bin can be skipped by; means nothing where there are none.
+    /// Bounds of each bin. Meaningless for a bin without points.
     pub(crate) bounds: Vec<Bounds>,
     pub(crate) vectors: StoredVectors,
     pub(crate) ids: Vec<u64>,
 }
 
 impl Coded {
-    /// Number of points, removed ones included.
+    /// Number of points, including removed ones.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Numbers of a bin's points.
+    /// Numbers of the points in a bin.
     #[inline]
     pub(crate) fn points(&self, bin: usize) -> Range<usize> {
         self.bins[bin].first as usize..self.bins[bin + 1].first as usize
     }
 
-    /// Codes of a bin's points.
+    /// Codes of the points in a bin.
     #[inline]
     pub(crate) fn codes(&self, bin: usize) -> &[u8] {
         let block = |bin: usize| self.bins[bin].block as usize * self.block_bytes;

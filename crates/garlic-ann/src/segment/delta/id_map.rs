@@ -1,21 +1,21 @@
-//! Where identifiers are: in the base, and among the points that have been added or moved since.
+//! The map from identifiers to cells, for points that were added or moved since the base was encoded.
 
 use std::sync::Arc;
 
-/// Stands for an identifier that has been removed.
+/// Marks a removed identifier.
 pub(crate) const GONE: u32 = u32::MAX;
 
-/// Cells of identifiers that are not, or no longer, where the base has them.
+/// Cells of the identifiers that are not at their position in the base.
 ///
-/// Sorted lists, each at least twice as long as the next one: a batch is one new list, merged with those before
-/// it while they are not much longer. A copy shares all lists.
+/// The map is a stack of sorted lists, each more than twice as long as the next. A batch becomes a new list, and lists
+/// that are not much longer are merged into it. Clones share all lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdMap {
     pub(crate) levels: Vec<Arc<Vec<(u64, u32)>>>,
 }
 
 impl IdMap {
-    /// The cell of an identifier; none when it has been removed or was never heard of here.
+    /// The cell of an identifier, or `None` if it was removed or is not in this map.
     pub(crate) fn cell(&self, id: u64) -> Option<u32> {
         for level in self.levels.iter().rev() {
             if let Ok(at) = level.binary_search_by_key(&id, |entry| entry.0) {
@@ -25,12 +25,12 @@ impl IdMap {
         None
     }
 
-    /// Notes cells of identifiers, each of which must be named once.
+    /// Records the cells of identifiers. Each identifier occurs once.
     pub(crate) fn put(&mut self, entries: Vec<(u64, u32)>) {
         self.push(entries);
     }
 
-    /// Notes that identifiers are gone.
+    /// Records the removal of identifiers.
     pub(crate) fn remove(&mut self, ids: impl Iterator<Item = u64>) {
         self.push(ids.map(|id| (id, GONE)).collect());
     }
@@ -44,7 +44,7 @@ impl IdMap {
             newest = merge(&older, &newest);
         }
         if self.levels.is_empty() {
-            // Nothing older is left to be hidden; the base knows its own dead.
+            // No older list contains these identifiers. The base keeps tombstones of its own.
             newest.retain(|entry| entry.1 != GONE);
         }
         if !newest.is_empty() {
@@ -59,7 +59,7 @@ impl IdMap {
     }
 }
 
-/// Both sorted lists in one; of two entries for one identifier the newer one stays.
+/// Merges two sorted lists. The newer of two entries wins.
 pub(crate) fn merge(older: &[(u64, u32)], newer: &[(u64, u32)]) -> Vec<(u64, u32)> {
     let mut all = Vec::with_capacity(older.len() + newer.len());
     let mut older = older.iter().copied().peekable();
@@ -86,24 +86,28 @@ mod tests {
     fn ids_are_found_like_in_a_map() {
         let mut rng = random_stream(3, 1);
         let mut draw = |n: usize| (uniform_unit(&mut rng) * n as f64) as usize;
-        let (mut homes, mut map) = (IdMap::default(), HashMap::new());
+        let (mut id_map, mut map) = (IdMap::default(), HashMap::new());
         for step in 0..400 {
             let mut batch: Vec<u64> = (0..1 + draw(30)).map(|_| draw(500) as u64).collect();
             batch.sort_unstable();
             batch.dedup();
             if step % 3 == 2 {
-                homes.remove(batch.iter().copied());
+                id_map.remove(batch.iter().copied());
                 batch.iter().for_each(|id| {
                     map.remove(id);
                 });
             } else {
-                homes.put(batch.iter().map(|id| (*id, step)).collect());
+                id_map.put(batch.iter().map(|id| (*id, step)).collect());
                 map.extend(batch.iter().map(|id| (*id, step)));
             }
             for id in 0..500 {
-                assert_eq!(homes.cell(id), map.get(&id).copied(), "step {step} id {id}");
+                assert_eq!(
+                    id_map.cell(id),
+                    map.get(&id).copied(),
+                    "step {step} id {id}"
+                );
             }
-            let lengths: Vec<usize> = homes.levels.iter().map(|l| l.len()).collect();
+            let lengths: Vec<usize> = id_map.levels.iter().map(|l| l.len()).collect();
             assert!(lengths.windows(2).all(|w| w[0] > 2 * w[1]), "{lengths:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A cell that has left the base: its points with bins and codes of their own.
+//! A cell that was rewritten: its points with bins and codes of their own.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::bins::{Bin, EncodedCell, append_bins};
 use crate::quantize::{Steps, decode_centres};
 use garlic_core::buffer::Buffer;
 
-/// The points of a cell when it was last laid out; a copy shares them.
+/// The points of a cell when it was last encoded. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct RewrittenCell {
     pub(crate) data: Arc<RewrittenData>,
-    /// Points that have been removed.
-    pub(crate) dead: Bits,
+    /// Removed points.
+    pub(crate) tombstones: Bits,
 }
 
-/// Points of a run with the bins that they are cut into.
+/// Points of a rewritten cell, with its bins.
 #[derive(Debug)]
 pub(crate) struct RewrittenData {
     pub(crate) coded: Coded,
     pub(crate) bin_blocks: Buffer<u8>,
-    /// Coded centres of the bins, `rank` values each.
+    /// Quantized centres of the bins, `rank` values each.
     pub(crate) centres: Vec<f32>,
 }
 
-/// What the codes of a run look like.
+/// Layout of the codes of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodeShape {
     pub(crate) rank: usize,
@@ -36,7 +36,7 @@ pub(crate) struct CodeShape {
 }
 
 impl RewrittenCell {
-    /// Cuts points into bins and encodes them.
+    /// Splits points into bins and encodes them.
     pub(crate) fn new(
         points: Uncoded<'_>,
         steps: Steps<'_>,
@@ -45,8 +45,8 @@ impl RewrittenCell {
         seed: u64,
     ) -> Self {
         let projected = points.projected;
-        let cut = projected.cut(bin_size, seed, |_| false);
-        let part = projected.encode(&cut, steps, shape.width, shape.bits);
+        let assignment = projected.assign_bins(bin_size, seed, |_| false);
+        let part = projected.encode(&assignment, steps, shape.width, shape.bits);
         let EncodedCell {
             order,
             sizes,
@@ -74,7 +74,7 @@ impl RewrittenCell {
             ids: order.iter().map(|i| points.ids[*i as usize]).collect(),
         };
         Self {
-            dead: Bits::new(coded.len()),
+            tombstones: Bits::new(coded.len()),
             data: Arc::new(RewrittenData {
                 coded,
                 bin_blocks: bin_blocks.into(),
@@ -83,7 +83,7 @@ impl RewrittenCell {
         }
     }
 
-    /// Points, removed ones included.
+    /// Number of points, including removed ones.
     pub(crate) fn len(&self) -> usize {
         self.data.coded.len()
     }

@@ -1,14 +1,14 @@
-//! Marks on points, in pieces that copies share until one of them changes.
+//! A bit set for tombstones. Clones share its chunks until one of them changes.
 
 use std::sync::Arc;
 
-/// Words of a piece: 4,096 marks.
+/// Words per chunk.
 pub(crate) const WORDS: usize = 64;
 
-/// A set of numbers below a limit. Copying is cheap, and changing a copy copies only the pieces that change.
+/// A set of numbers below a limit. A clone is cheap, and a change copies only the chunks that it touches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
-    /// No pieces at all while the set is empty.
+    /// Empty while the set is empty.
     pub(crate) pieces: Vec<Option<Arc<[u64; WORDS]>>>,
     pub(crate) limit: usize,
     pub(crate) count: usize,
@@ -24,12 +24,12 @@ impl Bits {
         }
     }
 
-    /// How many numbers are in the set.
+    /// Number of elements.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether a number is in the set; never for numbers from the limit on.
+    /// Whether a number is in the set. False for numbers at or above the limit.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> bool {
         match self.pieces.get(number / (64 * WORDS)) {
@@ -38,7 +38,7 @@ impl Bits {
         }
     }
 
-    /// Puts a number below the limit in; says whether it is new.
+    /// Inserts a number below the limit. Returns whether it is new.
     pub(crate) fn set(&mut self, number: usize) -> bool {
         debug_assert!(number < self.limit);
         if self.pieces.is_empty() {

@@ -142,7 +142,7 @@ fn cells_that_make_no_sense_are_refused() {
     assert_inconsistent(&e, "CELLS", "value 0 of the axes");
     let e = error_of(|index| change!(segment(index).cells.variances, |v| v[1] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 1 of the variances");
-    let e = error_of(|index| change!(segment(index).cells.residual, |v| v[2] = -0.5));
+    let e = error_of(|index| change!(segment(index).cells.residual_variances, |v| v[2] = -0.5));
     assert_inconsistent(&e, "CELLS", "value 2 of the residual");
     let e = error_of(|index| Arc::make_mut(&mut index.transform).scale[4] = 0.5);
     assert_inconsistent(&e, "SPACE", "coordinate 4 unscaled");
@@ -287,7 +287,7 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
 #[test]
 fn arrays_of_the_wrong_length_are_refused() {
     let e = length_error_of(|index| {
-        change!(segment(index).cells.residual, |v| v.truncate(2));
+        change!(segment(index).cells.residual_variances, |v| v.truncate(2));
     });
     assert_inconsistent(&e, "CELLS", "bytes");
     let e = length_error_of(|index| change!(segment(index).cells.axes, |v| v.truncate(20)));

@@ -1,4 +1,4 @@
-//! AnisotropicCells cells: axes, codes, norms and bounds against what the vectors give.
+//! Checks axes, codes, norms and bounds of cells against the vectors.
 
 use garlic_core::file::{check_axes, inconsistent};
 use garlic_simd::{CODE_LANES, CodeBits};
@@ -10,21 +10,21 @@ use crate::segment::{Index, Segment};
 use garlic_core::file::{Fault, Kind};
 use garlic_core::vectors::StoredVectors;
 
-/// How far coordinates and squared distances may be from those that the vectors give, relative to their size:
-/// sums are grouped differently, and distances are differences of larger numbers.
+/// Relative tolerance of coordinates and squared distances. Sums are grouped differently, and distances are
+/// differences of larger numbers.
 const TOLERANCE: f64 = 1e-4;
 /// Relative error of a half-precision number.
 const HALF: f64 = 1.0 / 2048.0;
-/// The least step of half-precision numbers.
+/// Smallest step of half-precision numbers.
 const HALF_STEP: f64 = 1.0 / (1 << 24) as f64;
 
-/// Checks the axes of all cells, and codes, norms and bounds of a sample of the points.
+/// Checks the axes of all cells, and the codes, norms and bounds of a sample of points.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
     let segment = &*index.segment;
     let (model, encoded) = (&segment.cells, &segment.encoded);
     for cell in 0..model.len() {
         let axes = model.axes(cell);
-        // Cells whose points span less have zero rows at the end.
+        // Cells whose points span fewer dimensions end with zero axes.
         let used = axes
             .iter()
             .rposition(|v| *v != 0.0)
@@ -58,20 +58,20 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A point as its cell sees it, computed from its vector.
+/// A point in the frame of its cell, computed from its vector.
 struct Local {
     cell: usize,
     /// Coordinates along the axes.
     y: Vec<f64>,
     /// Squared distance from the mean.
     norm: f64,
-    /// How far coordinates may be off.
+    /// Tolerance of coordinates.
     slack: f64,
-    /// How far squared distances may be off.
+    /// Tolerance of squared distances.
     square_slack: f64,
 }
 
-/// What is wrong, and the section it lies in.
+/// The section of a fault, and its description.
 type Wrong = (Kind, String);
 
 impl Local {
@@ -86,7 +86,7 @@ impl Local {
             .zip(&index.transform.mean)
             .map(|(v, m)| square(v - m))
             .sum();
-        let outside = (whole - size(&x).powi(2)).max(0.0);
+        let residual_squared = (whole - size(&x).powi(2)).max(0.0);
         for (x, m) in x.iter_mut().zip(model.mean(cell)) {
             *x -= m;
         }
@@ -94,9 +94,9 @@ impl Local {
         let y = axes
             .map(|axis| f64::from(garlic_simd::dot(axis, &x)))
             .collect();
-        let norm = size(&x).powi(2) + outside;
+        let norm = size(&x).powi(2) + residual_squared;
         let scale = whole.sqrt() + size(model.mean(cell)) + size(&index.transform.mean);
-        // Older programs computed codes before the vectors were rounded.
+        // Older versions computed codes before they rounded the vectors.
         let rounding = match index.segment.vectors {
             StoredVectors::F16(_) => {
                 HALF * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
@@ -151,7 +151,7 @@ impl Local {
         self.check_bounds(&centre, steps, &encoded.bounds[bin])
     }
 
-    /// Checks the point against the bounds of its bin, whose centre is known up to its code.
+    /// Checks the point against the bounds of its bin, whose centre is known up to quantization.
     fn check_bounds(&self, centre: &Code, steps: &[f32], bounds: &Bounds) -> Result<(), Wrong> {
         let coordinates = || {
             centre
@@ -180,17 +180,18 @@ impl Local {
             f64::from(bounds.high).powi(2),
         );
         let within = |v: f64, slack: f64| v >= low - slack && v <= high + slack;
-        let outside = (self.norm - self.y.iter().map(|y| y * y).sum::<f64>()).max(0.0);
-        if !within(outside, self.square_slack) {
+        let residual_squared = (self.norm - self.y.iter().map(|y| y * y).sum::<f64>()).max(0.0);
+        if !within(residual_squared, self.square_slack) {
             let message = format!(
                 "{} from the frame, where its bin reaches from {} to {}",
-                outside.sqrt(),
+                residual_squared.sqrt(),
                 bounds.low,
                 bounds.high
             );
             return Err((Kind::Learned, message));
         }
-        // The norm of a bin adds the mean distance of its points from the frame to that of its centre.
+        // The norm of a bin is the squared length of its centre plus the mean squared distance of its points from the
+        // frame.
         let inside: f64 = coordinates().map(|c| c * c).sum();
         let slack = self.square_slack + coding * (2.0 * inside.sqrt() + coding);
         if !within(f64::from(centre.norm) - inside, slack) {
@@ -201,12 +202,12 @@ impl Local {
     }
 }
 
-/// One lane of a block, taken apart.
+/// A decoded lane of a block.
 struct Code {
-    /// Whole steps from zero along every axis.
+    /// Number of steps from zero along every axis.
     steps: Vec<i32>,
     norm: f32,
-    /// The smallest and the largest number of steps that a code can say.
+    /// The smallest and the largest number of steps that a code can express.
     range: [i32; 2],
 }
 
@@ -231,7 +232,7 @@ impl Code {
         }
     }
 
-    /// Whether the code along an axis is the nearest to `y`, or the last one before it.
+    /// Whether the code along an axis is the nearest to `y`, or the last one of the range.
     fn stands_for(&self, axis: usize, y: f64, step: f64, slack: f64) -> bool {
         let steps = self.steps[axis];
         let (low, high) = (f64::from(steps) - 0.5, f64::from(steps) + 0.5);
@@ -248,7 +249,7 @@ fn size(v: &[f32]) -> f64 {
     v.iter().map(|v| square(*v)).sum::<f64>().sqrt()
 }
 
-/// Whether two numbers differ by no more than `slack`; NaN does.
+/// Whether two numbers differ by at most `slack`. False for NaN.
 fn near(a: f64, b: f64, slack: f64) -> bool {
     (a - b).abs() <= slack + f64::from(f32::MIN_POSITIVE)
 }

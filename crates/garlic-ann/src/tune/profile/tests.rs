@@ -1,10 +1,10 @@
-//! Predictions against what searches do.
+//! Compares predictions with real searches.
 
 use garlic_core::{Cancel, SearchStats, TopK};
 use garlic_linalg::permutation;
 
-use super::super::measure::Trial;
-use super::super::truth;
+use super::super::ground_truth;
+use super::super::measure::Evaluator;
 use super::*;
 use crate::testdata::{gaussian, rows};
 
@@ -13,7 +13,7 @@ const POINTS: usize = 6000;
 const QUERIES: usize = 400;
 const KS: [usize; 2] = [1, 10];
 
-/// What a setting did, per query.
+/// Work and recall per query.
 struct Done {
     recall: f64,
     codes: f64,
@@ -21,31 +21,32 @@ struct Done {
     bins: f64,
 }
 
-fn place(profile: &Profile, probes: usize, rerank: usize, ratios: (f32, f32)) -> Place {
+fn grid_point(profile: &Profile, probes: usize, rerank: usize, ratios: (f32, f32)) -> GridPoint {
     let near = |scale: &[usize], wanted: usize| scale.partition_point(|s| *s < wanted);
     let at = |ratios: &[f32], wanted: f32| ratios.partition_point(|r| *r < wanted);
-    Place {
-        probes: near(&profile.scales.probes, probes),
-        rerank: near(&profile.scales.reranks, rerank),
+    GridPoint {
+        probes: near(&profile.grid.probes, probes),
+        rerank: near(&profile.grid.reranks, rerank),
         bin_ratio: at(&BIN_PRUNE_RATIOS, ratios.0),
         rerank_ratio: at(&RERANK_PRUNE_RATIOS, ratios.1),
     }
 }
 
-fn predicted(profile: &Profile, place: Place) -> Done {
-    let row = place.probes * profile.scales.reranks.len() + place.rerank;
+fn predicted(profile: &Profile, grid_point: GridPoint) -> Done {
+    let row = grid_point.probes * profile.grid.reranks.len() + grid_point.rerank;
     let queries = profile.queries as f64;
-    let at = (row * BIN_STEPS + place.bin_ratio) * RERANK_STEPS + place.rerank_ratio;
+    let at = (row * BIN_STEPS + grid_point.bin_ratio) * RERANK_STEPS + grid_point.rerank_ratio;
     Done {
-        recall: f64::from(profile.found[at]) / (queries * profile.scales.k as f64),
-        codes: profile.codes[row * BIN_STEPS + place.bin_ratio] as f64 / queries,
-        candidates: profile.candidates[row * RERANK_STEPS + place.rerank_ratio] as f64 / queries,
-        bins: profile.bins[place.probes] as f64 / queries,
+        recall: f64::from(profile.found[at]) / (queries * profile.grid.k as f64),
+        codes: profile.codes[row * BIN_STEPS + grid_point.bin_ratio] as f64 / queries,
+        candidates: profile.candidates[row * RERANK_STEPS + grid_point.rerank_ratio] as f64
+            / queries,
+        bins: profile.bins[grid_point.probes] as f64 / queries,
     }
 }
 
-fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
-    let view = trial.index.snapshot();
+fn measured(evaluator: &Evaluator<'_>, plan: &Plan) -> Done {
+    let snapshot = evaluator.index.snapshot();
     // A query finds itself as well.
     let wider = Plan {
         k: plan.k + 1,
@@ -54,13 +55,13 @@ fn measured(trial: &Trial<'_>, plan: &Plan) -> Done {
     };
     let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
     let (mut work, mut vector) = (SearchStats::default(), Vec::new());
-    for query in trial.queries {
-        query.read(&view, &mut vector);
-        work += view.search(&vector, &wider, &mut scratch, &mut best);
+    for query in evaluator.queries {
+        query.read(&snapshot, &mut vector);
+        work += snapshot.search(&vector, &wider, &mut scratch, &mut best);
     }
-    let each = |count: u64| count as f64 / trial.queries.len() as f64;
+    let each = |count: u64| count as f64 / evaluator.queries.len() as f64;
     Done {
-        recall: trial.run(plan, &Cancel::default()).unwrap().mean,
+        recall: evaluator.run(plan, &Cancel::default()).unwrap().mean,
         codes: each(work.codes),
         candidates: each(work.candidates),
         bins: each(work.bins_ordered),
@@ -72,41 +73,41 @@ fn predictions_are_close_to_what_searches_do() {
     let values = gaussian(POINTS, DIM, 2);
     let builder = Index::builder().set("calibration_queries", "0").unwrap();
     let index = builder.build(rows(&values, DIM)).unwrap();
-    let prices = Prices::new(&index);
+    let cost_model = CostModel::new(&index);
     let held = permutation(POINTS, 1, 1);
-    let view = index.snapshot();
-    let queries = truth(&view, &held[..QUERIES], &KS, &Cancel::default()).unwrap();
-    let profiles = profile(&index, &queries, &KS, &[QUERIES; 2], &prices);
+    let snapshot = index.snapshot();
+    let queries = ground_truth(&snapshot, &held[..QUERIES], &KS, &Cancel::default()).unwrap();
+    let profiles = profile(&index, &queries, &KS, &[QUERIES; 2], &cost_model);
     let mut recalls = Vec::new();
     for (at, profile) in profiles.iter().enumerate() {
         assert_eq!(profile.queries, QUERIES);
-        let trial = Trial {
+        let evaluator = Evaluator {
             index: &index,
             queries: &queries,
             at,
             k: KS[at],
-            prices: &prices,
+            cost_model: &cost_model,
         };
-        let last = profile.scales.probes[profile.scales.probes.len() - 1];
+        let last = profile.grid.probes[profile.grid.probes.len() - 1];
         for (probes, rerank, ratios, is_close) in [
             (4, 100, (1.08, 1.5), true),
             (8, 100, (1.5, 2.0), true),
             (12, 200, (1.3, 1.4), true),
             (15, 60, (1.75, f32::MAX), true),
             (last, 200, (1e9, f32::MAX), true),
-            // The real limit is still high when few candidates are wanted: such a search scans more, and finds more.
+            // With few candidates the limit of a real search stays high. It scans more and finds more.
             (2, 20, (1.2, 1.3), false),
             (4, 30, (1.0, f32::MAX), false),
             (last, 60, (1.2, 1.4), false),
         ] {
-            let place = place(profile, probes.min(last), rerank, ratios);
-            let plan = profile.plan(place, false);
-            let (told, done) = (predicted(profile, place), measured(&trial, &plan));
+            let grid_point = grid_point(profile, probes.min(last), rerank, ratios);
+            let plan = profile.plan(grid_point, false);
+            let (told, done) = (predicted(profile, grid_point), measured(&evaluator, &plan));
             let about = format!("k {} {plan:?}", KS[at]);
             let off = |told: f64, done: f64| told / done - 1.0;
             let recall = told.recall - done.recall;
             let (codes, bins) = (off(told.codes, done.codes), off(told.bins, done.bins));
-            // Never better than what is done: targets are met by what is predicted to meet them.
+            // A prediction must not be better than the search, so that targets are met.
             assert!(recall <= 0.005, "{about}: {recall}");
             assert!(codes <= 0.02, "{about}: {codes}");
             assert!(bins.abs() < 1e-9, "{about}: {bins}");

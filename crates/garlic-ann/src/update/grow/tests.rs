@@ -1,4 +1,4 @@
-//! Growth: the same bytes for any number of threads, and what is due when.
+//! Growth: results do not depend on the number of threads, and maintenance is due on time.
 
 use garlic_core::pool::Workers;
 use garlic_core::{Metric, Rows, Search};
@@ -18,7 +18,7 @@ fn rows(values: &[f32]) -> Rows<'_> {
     crate::testdata::rows(values, DIM)
 }
 
-/// A life past the first training and past a doubling, with removals, updates and a check of targets in between.
+/// Grows an index past the first training and a doubling, with removals, updates and a check in between.
 fn grown(threads: usize, metric: Metric) -> Vec<Vec<u8>> {
     let config = Config {
         metric,
@@ -82,7 +82,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
     assert_eq!(add(&mut index, 8194), Some(Due::Training));
     index.maintain().unwrap();
     assert_eq!(index.build_stats.trainings, 2);
-    // The other way, targets are checked as well.
+    // A shrinking index is checked, too.
     index.remove_only(&ids(0..2048)).unwrap();
     assert_eq!(index.due(), None);
     index.remove_only(&ids(2048..2050)).unwrap();
@@ -91,7 +91,7 @@ fn a_training_is_due_beyond_a_few_points_and_at_each_doubling() {
     assert_eq!(index.due(), None, "few points are read all");
 }
 
-/// Points from places that no cell was fitted to make a check due long before there are a quarter more.
+/// Uncovered points trigger a check long before the index has grown by a quarter.
 #[test]
 fn uncovered_points_make_a_check_due() {
     let data = cloud(5200, 3);
@@ -103,7 +103,7 @@ fn uncovered_points_make_a_check_due() {
     let far = rows(&far);
     index.add_only(far.slice(0..200), &ids(6000..6200)).unwrap();
     assert_eq!((index.due(), index.build_stats.uncovered), (None, 200));
-    // Searches read them as long as they are there, and no longer.
+    // Searches find them until they are removed.
     let nearest = |index: &Index| {
         let search = Search::new(1).recall(0.6);
         index.search(far.row(7), &search).unwrap().hits[0]
@@ -122,7 +122,7 @@ fn uncovered_points_make_a_check_due() {
     assert_eq!(index.due(), Some(Due::Check));
     index.maintain().unwrap();
     assert_eq!((index.due(), index.build_stats.uncovered), (None, 0));
-    // A file keeps their number: an index that was opened is checked with its next change.
+    // A file keeps their number, so an opened index is checked with its next change.
     let elsewhere: Vec<f32> = data[..10 * DIM].iter().map(|v| v - 90.0).collect();
     index.add_only(rows(&elsewhere), &ids(7000..7010)).unwrap();
     assert_eq!((index.due(), index.build_stats.uncovered), (None, 10));
@@ -135,7 +135,7 @@ fn uncovered_points_make_a_check_due() {
     assert_eq!((opened.due(), opened.build_stats.uncovered), (None, 0));
 }
 
-/// A small index reads everything and keeps no uncovered points twice; it is checked when it has grown out of that.
+/// A small index reads everything and does not list uncovered points. It is checked once it is larger.
 #[test]
 fn small_indexes_only_count_uncovered_points() {
     let data = cloud(4100, 5);
@@ -152,7 +152,7 @@ fn small_indexes_only_count_uncovered_points() {
     assert_eq!(index.due(), Some(Due::Check));
 }
 
-/// Lengths that an index of inner products begins with say nothing about the vectors that come.
+/// The initial length limit of an empty index does not restrict the vectors that are added.
 #[test]
 fn inner_products_make_room_for_the_vectors_that_come() {
     let config = Config {

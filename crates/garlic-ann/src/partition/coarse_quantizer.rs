@@ -1,7 +1,8 @@
-//! Cells in groups, so that a search among very many of them need not look at all.
+//! The coarse quantizer: clusters of cells, so that routing among very many cells need not compare all of them.
 //!
-//! A query looks at the cells of the groups whose centres are nearest to it. What it misses the calibration sees, because
-//! its queries take the same way; where it was measured otherwise, or cells are asked for by number, all are looked at.
+//! A query compares only the cells of the nearest clusters. Calibration runs with the same routing, so it accounts
+//! for cells that routing misses. An index that was calibrated without it, and a search with a given number of probes
+//! and bins, compare all cells.
 
 use crate::streams;
 use garlic_linalg::{Matrix, Rows, permutation};
@@ -9,87 +10,90 @@ use garlic_linalg::{Matrix, Rows, permutation};
 use garlic_core::buffer::Buffer;
 use garlic_core::{Lists, by_label};
 
-/// Cells from which on they are grouped: fewer are looked at faster than groups are chosen.
-const MANY: usize = 2048;
-/// Share of the cells that a query looks at, at least.
-const LOOKED_AT: f64 = 0.25;
-/// Cells that it looks at for each that it wants, at least.
-const FOR_EACH: usize = 8;
-/// CoarseQuantizer, as a multiple of the root of the number of cells: small ones tell apart what is near, and choosing among them costs
-/// less than looking at cells in vain.
-const SMALLER: f64 = 4.0;
-/// Rounds in which groups are fitted, and cells that each of them is fitted to: more change little.
-const ROUNDS: usize = 4;
-const FITTED_TO: usize = 32;
+/// Number of cells below which comparing all is faster.
+const MIN_CELLS: usize = 2048;
+/// Share of the cells that a query compares at least.
+const MIN_COMPARED_SHARE: f64 = 0.25;
+/// Number of cells that a query compares at least for each probe.
+const COMPARED_PER_PROBE: usize = 8;
+/// Number of clusters per square root of the number of cells. Small clusters are more selective, and comparing their
+/// centres costs less than comparing cells in vain.
+const CLUSTERS_PER_ROOT: f64 = 4.0;
+/// Lloyd iterations, and the number of cells per cluster that they use.
+const LLOYD_ROUNDS: usize = 4;
+const SAMPLED_CELLS_PER_CLUSTER: usize = 32;
 
-/// The cells of an index, grouped by where their means lie.
+/// The cells of an index, clustered by their means.
 #[derive(Debug)]
 pub(crate) struct CoarseQuantizer {
-    /// Centres of the groups, one a row.
+    /// Centres of the clusters, one per row.
     pub(crate) centres: Vec<f32>,
-    /// Cells of every group.
+    /// Cells of every cluster.
     cells: Lists,
-    /// The means of all cells, group after group.
+    /// The means of all cells, ordered by cluster.
     means: Buffer<f32>,
     starts: Vec<usize>,
 }
 
 impl CoarseQuantizer {
-    /// CoarseQuantizer of cells with these means; none when there are too few.
+    /// Clusters cells with these means, or returns `None` if there are too few.
     ///
-    /// On this thread alone: it may be one of a pool, in the middle of a search, and others may be waiting for it.
+    /// It runs on the calling thread only. That may be a pool thread within a search while others wait for it.
     pub(crate) fn new(means: &[f32], dim: usize) -> Option<Self> {
         let rows = Rows::new(means, dim).ok()?;
-        if rows.len() < MANY {
+        if rows.len() < MIN_CELLS {
             return None;
         }
-        let count = (SMALLER * (rows.len() as f64).sqrt()) as usize;
+        let count = (CLUSTERS_PER_ROOT * (rows.len() as f64).sqrt()) as usize;
         let chosen = permutation(rows.len(), 0, streams::GROUPS);
         let mut centres: Vec<f32> = chosen[..count]
             .iter()
             .flat_map(|cell| rows.row(*cell as usize))
             .copied()
             .collect();
-        let sample = Matrix::gather(rows, &chosen[..rows.len().min(count * FITTED_TO)]);
-        for _ in 0..ROUNDS {
+        let sample = Matrix::gather(
+            rows,
+            &chosen[..rows.len().min(count * SAMPLED_CELLS_PER_CLUSTER)],
+        );
+        for _ in 0..LLOYD_ROUNDS {
             let labels = nearest(sample.as_rows(), &centres);
             move_to_means(sample.as_rows(), &labels, &mut centres);
         }
         let cells = Lists::group(count, by_label(&nearest(rows, &centres)));
         let mut starts = vec![0];
-        let mut grouped = Vec::with_capacity(means.len());
-        for group in 0..count {
-            for cell in cells.get(group) {
-                grouped.extend_from_slice(rows.row(*cell as usize));
+        let mut ordered = Vec::with_capacity(means.len());
+        for cluster in 0..count {
+            for cell in cells.get(cluster) {
+                ordered.extend_from_slice(rows.row(*cell as usize));
             }
-            starts.push(grouped.len() / dim);
+            starts.push(ordered.len() / dim);
         }
         Some(Self {
             centres,
             cells,
-            means: grouped.into(),
+            means: ordered.into(),
             starts,
         })
     }
 
-    /// Number of groups.
+    /// Number of clusters.
     pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// How many cells a query that wants `count` of them looks at, at least; none when it may as well look at all.
-    pub(crate) fn enough(&self, count: usize) -> Option<usize> {
+    /// Number of cells that a query with `count` probes compares at least, or `None` if it should compare all.
+    pub(crate) fn min_compared(&self, count: usize) -> Option<usize> {
         let all = self.starts[self.len()];
-        let share = (all as f64 * LOOKED_AT).ceil() as usize;
-        let enough = count.saturating_mul(FOR_EACH).max(share);
+        let share = (all as f64 * MIN_COMPARED_SHARE).ceil() as usize;
+        let enough = count.saturating_mul(COMPARED_PER_PROBE).max(share);
         (enough < all / 2).then_some(enough)
     }
 
-    /// The cells of a group, and their means.
-    pub(crate) fn get(&self, group: usize) -> (&[u32], &[f32]) {
+    /// The cells of a cluster, and their means.
+    pub(crate) fn get(&self, cluster: usize) -> (&[u32], &[f32]) {
         let dim = self.centres.len() / self.len();
-        let rows = self.starts[group] * dim..self.starts[group + 1] * dim;
-        (self.cells.get(group), &self.means[rows])
+        let rows = self.starts[cluster] * dim..self.starts[cluster + 1] * dim;
+        (self.cells.get(cluster), &self.means[rows])
     }
 
     /// Bytes in memory.
@@ -99,7 +103,7 @@ impl CoarseQuantizer {
     }
 }
 
-/// The nearest centre of every row; the lower number where two are as near.
+/// The nearest centre of every row. Ties go to the lower number.
 fn nearest(rows: Rows<'_>, centres: &[f32]) -> Vec<u32> {
     let mut distances = vec![0.0; centres.len() / rows.dim()];
     rows.iter()
@@ -108,29 +112,29 @@ fn nearest(rows: Rows<'_>, centres: &[f32]) -> Vec<u32> {
             let numbered = (0..).zip(&distances);
             numbered
                 .min_by(|a, b| a.1.total_cmp(b.1))
-                .map_or(0, |(group, _)| group)
+                .map_or(0, |(cluster, _)| cluster)
         })
         .collect()
 }
 
-/// Moves every centre to the mean of its rows; one without any stays.
+/// Moves every centre to the mean of its rows. A centre without rows stays.
 fn move_to_means(rows: Rows<'_>, labels: &[u32], centres: &mut [f32]) {
     let dim = rows.dim();
     let mut sums = vec![0.0f64; centres.len()];
     let mut counts = vec![0u32; centres.len() / dim];
     for (row, label) in rows.iter().zip(labels) {
-        let group = *label as usize;
-        counts[group] += 1;
-        for (sum, x) in sums[group * dim..][..dim].iter_mut().zip(row) {
+        let cluster = *label as usize;
+        counts[cluster] += 1;
+        for (sum, x) in sums[cluster * dim..][..dim].iter_mut().zip(row) {
             *sum += f64::from(*x);
         }
     }
-    for (group, count) in counts
+    for (cluster, count) in counts
         .into_iter()
         .enumerate()
         .filter(|(_, count)| *count > 0)
     {
-        let at = group * dim..(group + 1) * dim;
+        let at = cluster * dim..(cluster + 1) * dim;
         for (centre, sum) in centres[at.clone()].iter_mut().zip(&sums[at]) {
             *centre = (sum / f64::from(count)) as f32;
         }
@@ -145,11 +149,11 @@ mod tests {
     #[test]
     fn every_cell_is_in_one_group_with_its_mean() {
         let dim = 5;
-        let means = uniform(MANY, dim, 1);
-        let groups = CoarseQuantizer::new(&means, dim).unwrap();
-        let mut seen = vec![false; MANY];
-        for group in 0..groups.len() {
-            let (cells, rows) = groups.get(group);
+        let means = uniform(MIN_CELLS, dim, 1);
+        let quantizer = CoarseQuantizer::new(&means, dim).unwrap();
+        let mut seen = vec![false; MIN_CELLS];
+        for cluster in 0..quantizer.len() {
+            let (cells, rows) = quantizer.get(cluster);
             for (cell, row) in cells.iter().zip(rows.chunks_exact(dim)) {
                 let cell = *cell as usize;
                 assert_eq!(row, &means[cell * dim..][..dim]);
@@ -157,9 +161,9 @@ mod tests {
             }
         }
         assert!(seen.into_iter().all(|seen| seen));
-        assert_eq!(groups.enough(1), Some(MANY / 4));
+        assert_eq!(quantizer.min_compared(1), Some(MIN_CELLS / 4));
         assert_eq!(
-            groups.enough(MANY / 4),
+            quantizer.min_compared(MIN_CELLS / 4),
             None,
             "half of them are as good as all"
         );
@@ -172,9 +176,9 @@ mod tests {
     #[test]
     fn the_nearest_cells_are_among_those_looked_at() {
         let (dim, wanted, asked) = (12, 48, 100);
-        let (means, queries) = (uniform(2 * MANY, dim, 3), uniform(asked, dim, 4));
-        let groups = CoarseQuantizer::new(&means, dim).unwrap();
-        let enough = groups.enough(wanted).unwrap();
+        let (means, queries) = (uniform(2 * MIN_CELLS, dim, 3), uniform(asked, dim, 4));
+        let quantizer = CoarseQuantizer::new(&means, dim).unwrap();
+        let enough = quantizer.min_compared(wanted).unwrap();
         let order = |rows: &[f32], query: &[f32]| -> Vec<u32> {
             let mut distances = vec![0.0; rows.len() / dim];
             garlic_simd::l2_squared_rows(rows, query, &mut distances);
@@ -185,16 +189,16 @@ mod tests {
         let mut found = 0;
         for query in queries.chunks_exact(dim) {
             let mut seen = Vec::new();
-            for group in order(&groups.centres, query) {
+            for cluster in order(&quantizer.centres, query) {
                 if seen.len() >= enough {
                     break;
                 }
-                seen.extend_from_slice(groups.get(group as usize).0);
+                seen.extend_from_slice(quantizer.get(cluster as usize).0);
             }
             let nearest = &order(&means, query)[..wanted];
             found += nearest.iter().filter(|cell| seen.contains(cell)).count();
         }
-        // Of means without any order; 99 in a hundred of those of a million descriptors.
+        // The means are random, which is the hardest case.
         assert!(found >= asked * wanted * 9 / 10, "{found}");
     }
 
@@ -204,13 +208,13 @@ mod tests {
         let (values, queries) = (uniform(count, dim, 5), uniform(asked, dim, 6));
         let queries = rows(&queries, dim);
         let config = config(&[
-            ("cells", MANY + 200),
+            ("cells", MIN_CELLS + 200),
             ("bin_size", 4),
             ("calibration_queries", 200),
         ]);
         let builder = crate::Index::builder().config(config);
         let index = builder.build(rows(&values, dim)).unwrap();
-        assert!(index.cells() >= MANY, "{} cells", index.cells());
+        assert!(index.cells() >= MIN_CELLS, "{} cells", index.cells());
         let search = crate::Search::new(10).recall(0.9);
         let exact = crate::Search::new(10).exact(true);
         let together = index.search_batch(queries, &search).unwrap();

@@ -1,19 +1,19 @@
-//! Points from places that no cell was fitted to.
+//! Points that lie where no cell was fitted.
 //!
-//! Neither cells nor codes nor the calibration know anything of them, so every search that has a recall to keep reads all
-//! of them, until targets have been checked with them. There are few: a check is due before they are many.
+//! Cells, codes and calibration say nothing about such points. Every search with a recall target therefore reads all of
+//! them until the targets were checked again. A check is due before there are many.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Identifiers and vectors of such points; copies of an index share them.
+/// Identifiers and vectors of uncovered points. Clones of an index share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UncoveredPoints(Arc<List>);
 
 #[derive(Clone, Debug, Default)]
 struct List {
     ids: Vec<u64>,
-    /// The vectors as they are stored, embedded, one after the other.
+    /// The embedded vectors, one after the other.
     vectors: Vec<f32>,
 }
 
@@ -33,14 +33,14 @@ impl UncoveredPoints {
         self.0.ids.iter().copied().zip(vectors)
     }
 
-    /// Takes a point in.
+    /// Adds a point.
     pub(crate) fn push(&mut self, id: u64, vector: &[f32]) {
         let list = Arc::make_mut(&mut self.0);
         list.ids.push(id);
         list.vectors.extend_from_slice(vector);
     }
 
-    /// Lets points go, of vectors of dimension `dim`.
+    /// Removes points, given the dimension of the vectors.
     pub(crate) fn remove(&mut self, gone: &HashSet<u64>, dim: usize) {
         if !self.0.ids.iter().any(|id| gone.contains(id)) {
             return;
@@ -52,8 +52,8 @@ impl UncoveredPoints {
         *self = left;
     }
 
-    /// Those that are not among `others`.
-    pub(crate) fn but(&self, others: &Self, dim: usize) -> Self {
+    /// The points that are not in `others`.
+    pub(crate) fn without(&self, others: &Self, dim: usize) -> Self {
         let mut left = self.clone();
         left.remove(&others.0.ids.iter().copied().collect(), dim);
         left
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(all.iter(2).nth(1), Some((2, &[2.0, 1.0][..])));
         assert_eq!(ids(&before), [0, 1, 2, 3]);
         all.push(9, &[9.0, 9.0]);
-        assert_eq!(ids(&all.but(&before, 2)), [9]);
-        assert_eq!((all.len(), before.but(&before, 2).len()), (4, 0));
+        assert_eq!(ids(&all.without(&before, 2)), [9]);
+        assert_eq!((all.len(), before.without(&before, 2).len()), (4, 0));
     }
 }

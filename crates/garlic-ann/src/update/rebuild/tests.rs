@@ -1,4 +1,4 @@
-//! When a cell is fitted anew, and to what.
+//! When a cell is refitted, and to what.
 
 use super::*;
 use crate::Index;
@@ -16,7 +16,7 @@ fn cloud(centre: f32, width: f32, seed: u64) -> Vec<f32> {
     values
 }
 
-/// One cell, and one it stays: a number of cells that was asked for splits none.
+/// An index of one cell. A configured number of cells prevents splits.
 fn one_cell(values: &[f32]) -> Index {
     let config = config(&[
         ("cells", 1),
@@ -28,28 +28,30 @@ fn one_cell(values: &[f32]) -> Index {
     builder.build(rows(values, DIM)).unwrap()
 }
 
-/// The index with as many points more, which are too many for a tail.
+/// The index with twice the points, which exceeds the limit of the append buffer.
 fn grown(index: &Index, values: &[f32]) -> Index {
     let mut index = index.clone();
     let new = ids(N as u64..2 * N as u64);
     index.add(rows(values, DIM), &new).unwrap();
-    let view = index.snapshot();
-    assert_eq!((view.cells(), view.points_in(0)), (1, 2 * N));
-    assert!(view.live_cell(0).run.is_some() && view.live_cell(0).tail.is_none());
+    let snapshot = index.snapshot();
+    assert_eq!((snapshot.cells(), snapshot.points_in(0)), (1, 2 * N));
+    assert!(
+        snapshot.cell_state(0).rewritten.is_some() && snapshot.cell_state(0).appended.is_none()
+    );
     index
 }
 
 /// Mean, axes and variances of the only cell.
 fn fitted(index: &Index) -> (&[f32], &[f32], &[f32]) {
-    let view = index.snapshot();
-    let frame = view.frame(0);
-    (view.mean(0), frame.axes, frame.variances)
+    let snapshot = index.snapshot();
+    let frame = snapshot.frame(0);
+    (snapshot.mean(0), frame.axes, frame.variances)
 }
 
 /// The mean of the points of the only cell, and their mean squared distance from it.
 fn truth(index: &Index) -> (Vec<f32>, f64) {
-    let view = index.snapshot();
-    let members = gather(&view, 0, None).unwrap();
+    let snapshot = index.snapshot();
+    let members = gather(&snapshot, 0, None).unwrap();
     let rows = members.points.as_rows();
     let mean: Vec<f32> = (0..rows.dim())
         .map(|i| rows.iter().map(|row| row[i]).sum::<f32>() / rows.len() as f32)
@@ -64,10 +66,10 @@ fn assert_fits(index: &Index) {
     let (at, _, variances) = fitted(index);
     let off = f64::from(garlic_simd::l2_squared(at, &mean));
     assert!(off < 1e-6 * radius, "{at:?}, not {mean:?}");
-    let view = index.snapshot();
+    let snapshot = index.snapshot();
     let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
-    let others = (view.segment.cells.dim() - view.segment.cells.rank()) as f64;
-    let fitted = along + f64::from(view.frame(0).residual) * others;
+    let others = (snapshot.segment.cells.dim() - snapshot.segment.cells.rank()) as f64;
+    let fitted = along + f64::from(snapshot.frame(0).residual_variance) * others;
     assert!(
         (fitted / radius - 1.0).abs() < 0.01,
         "{fitted}, not {radius}"
@@ -88,7 +90,7 @@ fn a_cell_whose_points_have_moved_is_fitted_anew() {
     let moved = grown(&index, &cloud(5.0, 1.0, 2));
     assert_ne!(fitted(&moved).0, fitted(&index).0);
     assert_fits(&moved);
-    // The way between the two clouds is the longest axis now.
+    // The line between the two clouds is the longest axis now.
     let (mean, axes, _) = fitted(&moved);
     let mut centre = vec![0.0; mean.len()];
     let space = &moved.transform;
@@ -104,7 +106,7 @@ fn a_cell_whose_points_have_spread_is_fitted_anew() {
     let first = cloud(0.0, 1.0, 1);
     let index = one_cell(&first);
     let (mean, _) = truth(&index);
-    // The same cloud, wider about the same mean: nothing but the spread tells.
+    // The same cloud with the same mean but wider: only the spread differs.
     let mut centre = [0.0; DIM];
     for row in first.chunks_exact(DIM) {
         (centre.iter_mut().zip(row)).for_each(|(c, v)| *c += v / N as f32);
@@ -115,11 +117,14 @@ fn a_cell_whose_points_have_spread_is_fitted_anew() {
     };
     let spread = grown(&index, &wider(2.0));
     let moved = garlic_simd::l2_squared(&truth(&spread).0, &mean);
-    assert!(f64::from(moved) < MOVED * truth(&index).1 / 10.0, "{moved}");
+    assert!(
+        f64::from(moved) < REFIT_SHIFT * truth(&index).1 / 10.0,
+        "{moved}"
+    );
     assert!(fitted(&spread).2[0] > 2.0 * fitted(&index).2[0]);
     assert_fits(&spread);
 
-    // Squared radii grow by (1 + 1.1^2) / 2, which is not enough.
+    // Squared radii grow by (1 + 1.1^2) / 2, which is below the limit.
     let hardly = grown(&index, &wider(1.1));
     assert_eq!(fitted(&hardly), fitted(&index));
 }
@@ -128,7 +133,7 @@ fn a_cell_whose_points_have_spread_is_fitted_anew() {
 fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
     let index = one_cell(&cloud(0.0, 1.0, 1));
     let mut rest = grown(&index, &cloud(0.0, 0.2, 3));
-    // Those it was fitted to go; what is left is small.
+    // Removes the points that the cell was fitted to.
     rest.remove(&ids(0..N as u64)).unwrap();
     assert!(fitted(&rest).2[0] < 0.2 * fitted(&index).2[0]);
     assert_fits(&rest);
@@ -136,15 +141,15 @@ fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
 
 #[test]
 fn a_cell_fitted_anew_knows_as_many_axes_as_the_others() {
-    // Points for one axis of two.
+    // Enough points for only one of two axes.
     let mut index = one_cell(&cloud(0.0, 1.0, 1)[..40 * DIM]);
-    assert_eq!(index.segment.cells.form().known, 1);
+    assert_eq!(index.segment.cells.axis_counts().scored_axes, 1);
     let before = fitted(&index).0.to_vec();
     let more = cloud(5.0, 1.0, 2);
     let new = ids(40..40 + N as u64);
     index.add(rows(&more, DIM), &new).unwrap();
     let (mean, _, variances) = fitted(&index);
     assert_ne!(mean, before);
-    let residual = index.snapshot().frame(0).residual;
+    let residual = index.snapshot().frame(0).residual_variance;
     assert!(variances[0] > residual && variances[1] == residual);
 }
