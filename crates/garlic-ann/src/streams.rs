@@ -11,8 +11,8 @@ pub(crate) const FRAMES: u64 = 7 << 32;
 /// Points held out for calibration.
 pub(crate) const CALIBRATION: u64 = 9 << 32;
 /// Cells and bins of rewritten cells.
-pub(crate) const LIVE: u64 = 11 << 32;
+pub(crate) const REWRITTEN_CELLS: u64 = 11 << 32;
 /// Order of the calibration queries.
 pub(crate) const CALIBRATION_ORDER: u64 = 12 << 32;
 /// Initial centres of the coarse quantizer.
-pub(crate) const GROUPS: u64 = 13 << 32;
+pub(crate) const COARSE_QUANTIZER: u64 = 13 << 32;

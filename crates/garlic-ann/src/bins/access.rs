@@ -288,7 +288,7 @@ fn check_ranges(
     match last {
         Some([end, _]) if end as usize == total => Ok(()),
         _ => Err(format!(
-            "there are {total} {what}, not as many as are shared out"
+            "there are {total} {what}, which is not the number that the tables cover"
         )),
     }
 }

@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
     /// Builds an index from embedded vectors in the current rayon pool.
     pub(super) fn build_embedded(&self, vectors: Rows<'_>, embedding: Embedding) -> Result<Index> {
         check_count(vectors)?;
-        self.run_embedded(vectors, embedding)
+        self.build_stages(vectors, embedding)
             .map(|(index, _)| index)
     }
 
@@ -208,7 +208,7 @@ impl<'a> Builder<'a> {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let pool = thread_pool(threads)?;
-        pool.install(|| self.run(vectors))
+        pool.install(|| self.build_checked(vectors))
     }
 
     /// Fails unless the given cells belong to `points` points.
@@ -224,17 +224,17 @@ impl<'a> Builder<'a> {
         Err(Error::Config { key, message })
     }
 
-    fn run(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
-        self.tell(Stage::Prepare, 0, 1);
+    fn build_checked(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        self.report_progress(Stage::Prepare, 0, 1);
         check_finite(vectors)?;
         check_scale(vectors, self.config.metric)?;
         let embedding = Embedding::fit(self.config.metric, vectors);
         let embedded = embedding.vectors(vectors)?;
-        self.run_embedded(embedded.rows(), embedding)
+        self.build_stages(embedded.rows(), embedding)
     }
 
     /// All stages of a build.
-    fn run_embedded(
+    fn build_stages(
         &self,
         vectors: Rows<'_>,
         embedding: Embedding,
@@ -248,51 +248,58 @@ impl<'a> Builder<'a> {
         let vectors = Rows::new(&rounded, vectors.dim())?;
         let transform = transform::fit(vectors, &config.transform, config.seed, cancel)?;
         let points = transform.apply_all(vectors, cancel)?;
-        seconds.prepare = lap(start);
-        self.tell(Stage::Prepare, 1, 1);
+        seconds.prepare = seconds_since(start);
+        self.report_progress(Stage::Prepare, 1, 1);
 
-        let mark = Instant::now();
+        let stage_start = Instant::now();
         let held = tune::held_out(vectors, config);
         let given = self.partition.as_deref();
-        let step = |done, total| self.tell(Stage::Train, done, total);
-        let (model, labels) = fit(points.as_rows(), &held, given, config, cancel, &step)?;
-        seconds.train = lap(mark);
+        let step = |done, total| self.report_progress(Stage::Train, done, total);
+        let (cells, labels) = fit(points.as_rows(), &held, given, config, cancel, &step)?;
+        seconds.train = seconds_since(stage_start);
 
-        let mark = Instant::now();
-        let cells = model.len();
+        let stage_start = Instant::now();
+        let cell_count = cells.len();
         let (encoded, order) = self.encode(
             vectors,
             &transform,
             points.as_rows(),
-            &model,
+            &cells,
             &labels,
             &held,
         )?;
         drop(points);
         let held = positions_of(&held, &order);
-        let ledger = BuildStats {
+        let build_stats = BuildStats {
             built: vectors.len() as u64,
             radius: encoded.mean_norm(),
             longest: embedding.longest_stored(vectors.iter()),
             ..BuildStats::default()
         };
         let stored = StoredVectors::gather(vectors, &order, element);
-        let segment = Segment::new(&transform, model, encoded, stored, self.ids_of(order));
-        let mut kept = config.clone();
+        let segment = Segment::new(&transform, cells, encoded, stored, self.ids_of(order));
+        let mut stored_config = config.clone();
         if self.partition.is_some() {
             // Splits and drift compare with the number of cells that the caller chose.
-            kept.partition.cells = cells;
+            stored_config.partition.cells = cell_count;
         }
         let table = Calibration::default();
-        let mut index = Index::new(kept, embedding, transform, segment, table, ledger);
-        seconds.bins = lap(mark);
+        let mut index = Index::new(
+            stored_config,
+            embedding,
+            transform,
+            segment,
+            table,
+            build_stats,
+        );
+        seconds.bins = seconds_since(stage_start);
 
-        let mark = Instant::now();
-        let step = |done, total| self.tell(Stage::Calibrate, done, total);
+        let stage_start = Instant::now();
+        let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
         index.calibration = Arc::new(calibrate(&index, &held, cancel, &step)?);
-        self.tell(Stage::Calibrate, 1, 1);
-        seconds.calibrate = lap(mark);
-        seconds.total = lap(start);
+        self.report_progress(Stage::Calibrate, 1, 1);
+        seconds.calibrate = seconds_since(stage_start);
+        seconds.total = seconds_since(start);
         Ok((index, seconds.into()))
     }
 
@@ -303,19 +310,19 @@ impl<'a> Builder<'a> {
         vectors: Rows<'_>,
         transform: &Transform,
         points: Rows<'_>,
-        model: &AnisotropicCells,
+        cells: &AnisotropicCells,
         labels: &[u32],
         held: &[u32],
     ) -> Result<(EncodedBins, Vec<u32>)> {
         let (config, cancel) = (&self.config, &self.cancel);
         let second_cells = match config.partition.spill {
             0.0 => Vec::new(),
-            times => model.second_cells(points, labels, times, SCORED_CELLS, cancel)?,
+            times => cells.second_cells(points, labels, times, SCORED_CELLS, cancel)?,
         };
         let encoding = Encoding {
             points,
             residual_squared: &residuals_squared(vectors, transform, points),
-            cells: model,
+            cells,
             labels,
             second_cells: &second_cells,
             held,
@@ -323,7 +330,7 @@ impl<'a> Builder<'a> {
             bits: code_bits(config, points.len()),
             seed: config.seed ^ streams::BINS,
         };
-        let done = |done: usize| self.tell(Stage::Bins, done, model.len());
+        let done = |done: usize| self.report_progress(Stage::Bins, done, cells.len());
         EncodedBins::build(&encoding, cancel, &done)
     }
 
@@ -337,7 +344,7 @@ impl<'a> Builder<'a> {
         ids.into()
     }
 
-    fn tell(&self, stage: Stage, done: usize, total: usize) {
+    fn report_progress(&self, stage: Stage, done: usize, total: usize) {
         if let Some(callback) = &self.progress {
             callback(&Progress::new(stage, done, total));
         }
@@ -346,17 +353,17 @@ impl<'a> Builder<'a> {
 
 /// Positions of the rows `held`, which is sorted, if rows are stored in the order `order`. Each row occurs once.
 fn positions_of(held: &[u32], order: &[u32]) -> Vec<u32> {
-    let mut asked = vec![false; held.len()];
+    let mut seen = vec![false; held.len()];
     (0..)
         .zip(order)
         .filter_map(|(position, row)| {
             let number = held.binary_search(row).ok()?;
             // A row that is stored in two cells has two positions. Take the first.
-            (!std::mem::replace(&mut asked[number], true)).then_some(position)
+            (!std::mem::replace(&mut seen[number], true)).then_some(position)
         })
         .collect()
 }
 
-fn lap(since: Instant) -> f64 {
+fn seconds_since(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
 }

@@ -45,7 +45,7 @@ impl CoarseQuantizer {
             return None;
         }
         let count = (CLUSTERS_PER_ROOT * (rows.len() as f64).sqrt()) as usize;
-        let chosen = permutation(rows.len(), 0, streams::GROUPS);
+        let chosen = permutation(rows.len(), 0, streams::COARSE_QUANTIZER);
         let mut centres: Vec<f32> = chosen[..count]
             .iter()
             .flat_map(|cell| rows.row(*cell as usize))

@@ -14,7 +14,7 @@ use crate::search::Searcher;
 use crate::segment::Index;
 
 /// Number of neighbours for which recall targets are described.
-const USUAL_K: usize = 10;
+const DESCRIBED_K: usize = 10;
 
 impl NeighborIndex for Index {
     fn dim(&self) -> usize {
@@ -61,9 +61,9 @@ impl NeighborIndex for Index {
 
     fn details(&self) -> Vec<(&'static str, Value)> {
         let targets = self.exhaustive_targets();
-        let exhaustive = targets.iter().map(|told| {
-            let mut about = json!(told);
-            about["why"] = json!(told.cause.to_string());
+        let exhaustive = targets.iter().map(|target| {
+            let mut about = json!(target);
+            about["why"] = json!(target.cause.to_string());
             about
         });
         let bins = self.bins();
@@ -88,7 +88,7 @@ impl NeighborIndex for Index {
             ("calibration", json!(*self.calibration)),
             (
                 "reads_everything",
-                json!(self.reads_everything(USUAL_K, self.config.tuning.recall)),
+                json!(self.reads_everything(DESCRIBED_K, self.config.tuning.recall)),
             ),
             ("exhaustive", exhaustive.collect()),
         ]

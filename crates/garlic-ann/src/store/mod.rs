@@ -116,8 +116,8 @@ impl Index {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the configuration cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let flat = self.compacted();
-        let encode = || file::to_bytes(&Encoded::new(flat.as_ref().unwrap_or(self))?);
+        let compacted = self.compacted();
+        let encode = || file::to_bytes(&Encoded::new(compacted.as_ref().unwrap_or(self))?);
         encode().map_err(|error| with_path(Path::new("memory"), Fault::Io(error)))
     }
 
@@ -148,8 +148,8 @@ impl PartialEq for Index {
 
 /// [`Index::save`] to a file system that tests can make fail.
 pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
-    let flat = index.compacted();
-    let encoded = Encoded::new(flat.as_ref().unwrap_or(index));
+    let compacted = index.compacted();
+    let encoded = Encoded::new(compacted.as_ref().unwrap_or(index));
     let encoded = encoded.map_err(|error| with_path(path, Fault::Io(error)))?;
     file::save(place, path, &encoded)
 }
@@ -199,7 +199,7 @@ impl Sections for Encoded<'_> {
         }
         let segment = &self.index.segment;
         if let StoredVectors::F16(halves) = &segment.vectors
-            && let Some(at) = validate::first_endless(halves)
+            && let Some(at) = validate::first_not_finite(halves)
         {
             return refuse(format!(
                 "vector {} has a coordinate too large for half precision; build the index with `store` f32",

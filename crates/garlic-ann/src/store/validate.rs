@@ -16,19 +16,19 @@ use garlic_core::Transform;
 use garlic_core::file::{Fault, Kind, Word as _, inconsistent};
 
 /// The width of codes is a multiple of this.
-const WIDTH_STEP: usize = 8;
+const WIDTH_MULTIPLE: usize = 8;
 /// Upper limit of a coordinate of an axis: that of a unit vector, plus rounding.
-const LARGEST_AXIS: f32 = 1.001;
+const MAX_AXIS_COORDINATE: f32 = 1.001;
 
 /// Upper limit of a step, as a share of [`coordinate_limit`].
-pub(super) const LARGEST_STEP: f32 = 0.25;
+pub(super) const MAX_STEP_SHARE: f32 = 0.25;
 
 /// Twice the largest coordinate of a point after centring and rotation of vectors of dimension `dim`.
 ///
 /// Builds accept values up to 1e15. A search multiplies coordinates with steps and adds the products. Within these
 /// limits, the sums of a query like the data are finite. An infinite sum could make the padding of a block, whose
 /// norm is infinite, look like a point.
-pub(super) fn reach(dim: usize) -> f32 {
+pub(super) fn coordinate_limit(dim: usize) -> f32 {
     4e15 * (dim as f32).sqrt()
 }
 
@@ -45,7 +45,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
 }
 
 /// The first half-precision number that is infinite or NaN.
-pub(super) fn first_endless(halves: &[u16]) -> Option<usize> {
+pub(super) fn first_not_finite(halves: &[u16]) -> Option<usize> {
     halves.iter().position(|half| !half.sound())
 }
 
@@ -77,15 +77,19 @@ pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> 
 pub(super) fn check_transform(space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Space, message));
     if let Some(at) = space.scale.iter().position(|scale| *scale != 1.0) {
-        return wrong(format!("tempered cells take coordinate {at} unscaled"));
+        return wrong(format!("the cells need coordinate {at} unscaled"));
     }
-    let limit = reach(space.dim());
+    let limit = coordinate_limit(space.dim());
     if let Some(at) = first_outside(&space.mean, -limit, limit) {
         return wrong(format!("coordinate {at} of the mean is out of range"));
     }
     match &space.rotation {
-        None => wrong("tempered cells need a rotation".into()),
-        Some(rotation) => match first_outside(rotation.as_slice(), -LARGEST_AXIS, LARGEST_AXIS) {
+        None => wrong("the cells need a rotation".into()),
+        Some(rotation) => match first_outside(
+            rotation.as_slice(),
+            -MAX_AXIS_COORDINATE,
+            MAX_AXIS_COORDINATE,
+        ) {
             Some(at) => wrong(format!("value {at} of the rotation is above 1")),
             None => Ok(()),
         },
@@ -121,10 +125,15 @@ pub(super) fn check_cell_shapes(model: &AnisotropicCells, space: &Transform) -> 
 /// Checks the content of cells with checked shapes.
 pub(super) fn check_cells(model: &AnisotropicCells, space: &Transform) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Cells, message));
-    let limit = reach(space.dim());
+    let limit = coordinate_limit(space.dim());
     for (values, low, high, what) in [
         (&*model.means, -limit, limit, "means"),
-        (&*model.axes, -LARGEST_AXIS, LARGEST_AXIS, "axes"),
+        (
+            &*model.axes,
+            -MAX_AXIS_COORDINATE,
+            MAX_AXIS_COORDINATE,
+            "axes",
+        ),
         (&*model.variances, 0.0, f32::MAX, "variances"),
         (
             &*model.residual_variances,
@@ -148,7 +157,7 @@ pub(super) fn check_bin_shapes(
 ) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
     let (cells, rank, width) = (model.len(), model.rank, encoded.width);
-    if width < rank || !width.is_multiple_of(WIDTH_STEP) || width > MAX_CODE_RANK {
+    if width < rank || !width.is_multiple_of(WIDTH_MULTIPLE) || width > MAX_CODE_RANK {
         return wrong(format!("codes of {width} coordinates for {rank} axes"));
     }
     if encoded.origins.len() != cells * rank
@@ -163,12 +172,12 @@ pub(super) fn check_bin_shapes(
     let bins = encoded.bounds.len();
     if encoded.cell_bins.last().map(|end| *end as usize) != Some(bins) {
         return wrong(format!(
-            "there are {bins} bins, not as many as are shared out"
+            "there are {bins} bins, which is not the number that the tables cover"
         ));
     }
     if encoded.points() != points {
         return wrong(format!(
-            "there are {points} points, not as many as are shared out"
+            "there are {points} points, which is not the number that the tables cover"
         ));
     }
     Ok(())
@@ -181,8 +190,8 @@ pub(super) fn check_bins(
     points: usize,
 ) -> Result<(), Fault> {
     let wrong = |message: String| Err(inconsistent(Kind::Learned, message));
-    let limit = reach(space.dim());
-    let step = limit * LARGEST_STEP;
+    let limit = coordinate_limit(space.dim());
+    let step = limit * MAX_STEP_SHARE;
     for (values, low, high, what) in [
         (&encoded.origins, -limit, limit, "origins"),
         (&encoded.bin_steps, 0.0, step, "steps of bins"),

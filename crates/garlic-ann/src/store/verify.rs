@@ -6,7 +6,7 @@ use crate::segment::Index;
 use garlic_core::file::{Fault, Kind, check_axes, inconsistent};
 
 /// Number of points whose codes are recomputed. Each takes a rotation, so large indexes are checked by sample.
-const SAMPLE: usize = 2048;
+const SAMPLED_POINTS: usize = 2048;
 
 /// Checks identifiers, axes, bins and codes of a loaded index.
 pub(super) fn check(index: &Index) -> Result<(), Fault> {
@@ -20,8 +20,8 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
 }
 
 /// Distance between two sampled points.
-fn every(index: &Index) -> usize {
-    index.len().div_ceil(SAMPLE).max(1)
+fn sample_step(index: &Index) -> usize {
+    index.len().div_ceil(SAMPLED_POINTS).max(1)
 }
 
 /// The vector at a position.

@@ -190,8 +190,10 @@ pub(super) fn rebuild_cell(
     total: usize,
 ) -> Vec<DeltaCell> {
     let dim = snapshot.index.transform.dim();
-    let seed =
-        snapshot.index.config.seed ^ streams::LIVE ^ cell as u64 ^ (members.ids.len() as u64) << 20;
+    let seed = snapshot.index.config.seed
+        ^ streams::REWRITTEN_CELLS
+        ^ cell as u64
+        ^ (members.ids.len() as u64) << 20;
     let limit = split_limit(snapshot, total);
     let parts = match members.ids.len() > limit {
         true => members.ids.len().div_ceil(limit * 3 / 5),

@@ -262,7 +262,7 @@ fn codes_that_a_scan_could_stumble_over_are_refused() {
 fn the_largest_numbers_that_are_accepted_can_be_searched() {
     for code_bits in [8, 4] {
         let mut index = sample(60, code_bits, Store::F32, 9);
-        let limit = validate::reach(9);
+        let limit = validate::coordinate_limit(9);
         let segment = segment(&mut index);
         let signed = |count: usize, limit: f32| -> Vec<f32> {
             let sign = |i: usize| if i.is_multiple_of(2) { limit } else { -limit };
@@ -271,7 +271,7 @@ fn the_largest_numbers_that_are_accepted_can_be_searched() {
         segment.cells.means = signed(segment.cells.means.len(), limit).into();
         segment.cells.axes = signed(segment.cells.axes.len(), 1.0).into();
         segment.encoded.origins = signed(segment.encoded.origins.len(), limit).into();
-        let steps = vec![limit * validate::LARGEST_STEP; segment.encoded.steps.len()];
+        let steps = vec![limit * validate::MAX_STEP_SHARE; segment.encoded.steps.len()];
         segment.encoded.steps = steps.clone().into();
         segment.encoded.bin_steps = steps.into();
         let index = Index::from_bytes(&index.to_bytes().unwrap()).unwrap();

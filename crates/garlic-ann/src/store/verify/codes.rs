@@ -3,7 +3,7 @@
 use garlic_core::file::{check_axes, inconsistent};
 use garlic_simd::{CODE_LANES, CodeBits};
 
-use super::{every, vector};
+use super::{sample_step, vector};
 use crate::bins::Bounds;
 use crate::quantize::{BIN_BITS, zero_code};
 use crate::segment::{Index, Segment};
@@ -14,7 +14,7 @@ use garlic_core::vectors::StoredVectors;
 /// differences of larger numbers.
 const TOLERANCE: f64 = 1e-4;
 /// Relative error of a half-precision number.
-const HALF: f64 = 1.0 / 2048.0;
+const HALF_EPSILON: f64 = 1.0 / 2048.0;
 /// Smallest step of half-precision numbers.
 const HALF_STEP: f64 = 1.0 / (1 << 24) as f64;
 
@@ -43,10 +43,10 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
             }
         }
     }
-    let every = every(index);
+    let step = sample_step(index);
     for bin in 0..segment.bins() {
         let positions = encoded.positions(bin);
-        for at in positions.clone().filter(|at| at.is_multiple_of(every)) {
+        for at in positions.clone().filter(|at| at.is_multiple_of(step)) {
             let point = Local::of(index, segment, bin, at);
             point
                 .check(segment, bin, at - positions.start)
@@ -72,7 +72,7 @@ struct Local {
 }
 
 /// The section of a fault, and its description.
-type Wrong = (Kind, String);
+type FaultIn = (Kind, String);
 
 impl Local {
     fn of(index: &Index, segment: &Segment, bin: usize, position: usize) -> Self {
@@ -99,7 +99,7 @@ impl Local {
         // Older versions computed codes before they rounded the vectors.
         let rounding = match index.segment.vectors {
             StoredVectors::F16(_) => {
-                HALF * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
+                HALF_EPSILON * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
             }
             StoredVectors::F32(_) | StoredVectors::U8(_) => 0.0,
         };
@@ -115,7 +115,7 @@ impl Local {
         }
     }
 
-    fn check(&self, segment: &Segment, bin: usize, lane: usize) -> Result<(), Wrong> {
+    fn check(&self, segment: &Segment, bin: usize, lane: usize) -> Result<(), FaultIn> {
         let encoded = &segment.encoded;
         let width = encoded.width;
         let code = Code::read(
@@ -152,7 +152,7 @@ impl Local {
     }
 
     /// Checks the point against the bounds of its bin, whose centre is known up to quantization.
-    fn check_bounds(&self, centre: &Code, steps: &[f32], bounds: &Bounds) -> Result<(), Wrong> {
+    fn check_bounds(&self, centre: &Code, steps: &[f32], bounds: &Bounds) -> Result<(), FaultIn> {
         let coordinates = || {
             centre
                 .steps
