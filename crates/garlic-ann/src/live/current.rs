@@ -1,4 +1,4 @@
-//! The file `CURRENT`: which generation of checkpoint and log counts.
+//! The file `CURRENT`, which names the current generation of checkpoint and log.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use super::disk::Disk;
 use garlic_core::{Error, Result};
 
-/// Its name.
+/// Name of the file.
 pub(super) const CURRENT: &str = "CURRENT";
-/// The name of the file that a writer holds a lock on.
+/// Name of the file that a writer locks.
 pub(super) const LOCK: &str = "LOCK";
-/// More bytes than the file ever has.
-const LONGEST: u64 = 256;
+/// Upper limit of the size of `CURRENT`.
+const MAX_CURRENT_BYTES: u64 = 256;
 
-/// What the file says when `generation` counts.
+/// Content of the file for a generation.
 pub(super) fn encode(generation: u64) -> String {
     let text = format!("GARLIC directory 1\ngeneration {generation}\n");
     let checksum = crc32fast::hash(text.as_bytes());
@@ -34,7 +34,7 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<u64> {
         },
     })?;
     let mut bytes = Vec::new();
-    let read = input.take(LONGEST).read_to_end(&mut bytes);
+    let read = input.take(MAX_CURRENT_BYTES).read_to_end(&mut bytes);
     read.map_err(|source| Error::Io {
         path: path.clone(),
         source,
@@ -42,7 +42,7 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<u64> {
     decode(&bytes).map_err(|message| Error::Directory { path, message })
 }
 
-/// Only the very bytes that [`encode`] gives are taken: every one of them is covered.
+/// Accepts only the exact bytes of [`encode`], so that any damage is detected.
 fn decode(bytes: &[u8]) -> Result<u64, String> {
     let text = str::from_utf8(bytes).unwrap_or_default();
     let mut lines = text.lines();
@@ -66,18 +66,18 @@ fn decode(bytes: &[u8]) -> Result<u64, String> {
         .ok_or_else(|| "the file is damaged: its checksum is wrong".into())
 }
 
-/// The checkpoint of a generation.
+/// Path of the checkpoint of a generation.
 pub(super) fn index_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(format!("index-{generation}.garlic"))
 }
 
-/// The log of a generation.
+/// Path of the log of a generation.
 pub(super) fn log_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(format!("log-{generation}"))
 }
 
-/// Whether a file of this name was left behind, when `generation` counts: by another generation, or by a
-/// writer that was killed in the middle. Names that are not ours are nobody's leftovers.
+/// Whether a file of this name is a leftover of another generation or of a killed writer. Files with other names do
+/// not belong to the index.
 pub(super) fn is_leftover(name: &str, generation: u64) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     if let Some(of) = name

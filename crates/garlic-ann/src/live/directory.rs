@@ -1,14 +1,14 @@
-//! An index directory that is open for writing: checkpoint, log, and the steps between generations.
+//! An index directory that is open for writing: checkpoint, log, and the transition between generations.
 //!
-//! The rule behind every order of steps: whatever `CURRENT` names is whole and on the device before `CURRENT`
-//! names it, and nothing is removed before the device knows that it is not named any more.
+//! Invariant: everything that `CURRENT` names is complete and synced before `CURRENT` names it. A file is removed
+//! only after the change of `CURRENT` is synced.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::current::{self, CURRENT, LOCK, index_path, log_path};
-use super::disk::{Disk, Held, Lock, OnDisk, Opening};
+use super::disk::{Disk, Lock, LockedDirectory, OnDisk, Opening};
 use super::log::{self, Appender, Fault, LOG_HEADER, Replay};
 use super::options::Options;
 use super::record::Batch;
@@ -17,11 +17,11 @@ use crate::store::save_to;
 use garlic_core::file::atomic;
 use garlic_core::{Error, Result};
 
-/// What is known about a directory.
+/// Status of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Number of the checkpoint, from 1.
+    /// Number of the checkpoint, starting at 1.
     pub generation: u64,
     /// Bytes of the checkpoint.
     pub checkpoint_bytes: u64,
@@ -29,27 +29,27 @@ pub struct Status {
     pub log_bytes: u64,
     /// Batches in the log.
     pub log_batches: u64,
-    /// Why the last checkpoint that was made by itself failed, if it did. The batch before it is safe in the log.
+    /// Why the last automatic checkpoint failed, if it did. The preceding batch is safe in the log.
     pub failed_checkpoint: Option<String>,
 }
 
-/// A directory, locked for writing.
+/// A directory that is locked for writing.
 pub(super) struct Directory {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     options: Options,
     log: Appender,
-    /// Its `log_batches` and `log_bytes` are the log's own.
+    /// The fields `log_batches` and `log_bytes` are unused here. The log has its own.
     status: Status,
-    /// Log bytes above which a checkpoint is due.
+    /// Size of the log above which a checkpoint is due.
     due: u64,
-    /// Why nothing can be written any more.
+    /// Why writing is no longer possible.
     broken: Option<String>,
     lock: Arc<dyn Lock>,
 }
 
 impl Directory {
-    /// Makes a new directory with `index` as its first checkpoint.
+    /// Creates a directory with `index` as its first checkpoint.
     pub(super) fn create(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -60,7 +60,7 @@ impl Directory {
         disk.make_directory(path).map_err(failed)?;
         disk.sync_directory(atomic::directory_of(path))
             .map_err(failed)?;
-        let Held { lock, disk } = hold(&*disk, path)?;
+        let LockedDirectory { lock, disk } = acquire_lock(&*disk, path)?;
         if disk
             .names(path)
             .map_err(failed)?
@@ -73,27 +73,26 @@ impl Directory {
             });
         }
         let (log, checkpoint) = write_generation(&*disk, path, 1, index)?;
-        name_generation(&*disk, path, 1)
+        publish_generation(&*disk, path, 1)
             .map_err(|failure| io_error(&path.join(CURRENT), failure.into_source()))?;
         Ok(Self::new(disk, path, options, lock, 1, log, checkpoint))
     }
 
     /// Opens a directory for writing and replays its log.
     ///
-    /// What a reader sees need not be on the device: a sync may have failed, or never been asked for, before
-    /// the last writer ended. So the log and `CURRENT` are written anew before anything is built upon them.
-    /// A torn tail is gone with that.
+    /// The visible content may not be on the device, because the last writer may have failed to sync or never synced.
+    /// Opening therefore rewrites and syncs the log and `CURRENT` first. This also removes a torn tail.
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         path: &Path,
         options: &Options,
     ) -> Result<(Self, Index)> {
-        // Without this a path that is no directory would complain about its lock.
+        // Report a path that is not an index directory before trying to lock it.
         current::read(&*disk, path)?;
-        let Held { lock, disk } = hold(&*disk, path)?;
+        let LockedDirectory { lock, disk } = acquire_lock(&*disk, path)?;
         let generation = current::read(&*disk, path)?;
         let (index, found, length) = load(&*disk, path, generation, Opening::ToWrite)?;
-        // The checkpoint was read by its path.
+        // The checkpoint was read by its path, which may lead elsewhere now.
         check(&*lock, path)?;
         let log_file = log_path(path, generation);
         let failed = |source| io_error(&log_file, source);
@@ -109,9 +108,9 @@ impl Directory {
             })
             .map_err(failed)?;
         }
-        name_generation(&*disk, path, generation)
+        publish_generation(&*disk, path, generation)
             .map_err(|failure| io_error(&path.join(CURRENT), failure.into_source()))?;
-        clean(&*disk, path, generation);
+        remove_leftovers(&*disk, path, generation);
         let file = disk.append(&log_file).map_err(failed)?;
         let log = Appender::new(file, generation, found.end, found.records);
         let checkpoint = length_of(&*disk, &index_path(path, generation))?;
@@ -146,7 +145,7 @@ impl Directory {
         }
     }
 
-    /// Its lock, which can be asked without waiting for a writer.
+    /// The lock of the directory. It can be queried without waiting for a writer.
     pub(super) fn lock(&self) -> Arc<dyn Lock> {
         Arc::clone(&self.lock)
     }
@@ -159,7 +158,7 @@ impl Directory {
         }
     }
 
-    /// Fails if an earlier failure left the files in a state that nobody knows, or if the directory is another one now.
+    /// Fails if an earlier error left the files in an unknown state, or if the path leads to another directory now.
     pub(super) fn check(&self) -> Result<()> {
         match &self.broken {
             None => check(&*self.lock, &self.path),
@@ -170,7 +169,7 @@ impl Directory {
         }
     }
 
-    /// Appends a batch that the index has accepted; when this returns, the batch is as safe as the options say.
+    /// Appends an accepted batch. It is as durable as the options require when this returns.
     pub(super) fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.check()?;
         let mut written = self.log.append(batch);
@@ -180,7 +179,7 @@ impl Directory {
         written.map_err(|source| self.fail(log_path(&self.path, self.status.generation), source))
     }
 
-    /// Forces every batch to the device.
+    /// Syncs every batch to the device.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.check()?;
         self.log
@@ -188,21 +187,21 @@ impl Directory {
             .map_err(|source| self.fail(log_path(&self.path, self.status.generation), source))
     }
 
-    /// Makes `index` the next checkpoint, with an empty log.
+    /// Writes `index` as the next checkpoint, with an empty log.
     ///
-    /// It must hold what checkpoint and log hold now. After an error all goes on as before, unless it is unknown
-    /// which generation counts.
+    /// `index` must have the content of the current checkpoint and log. After an error the directory continues with
+    /// the old generation, unless it is unknown which generation is current.
     pub(super) fn checkpoint(&mut self, index: &Index) -> Result<()> {
         self.check()?;
         let next = self.status.generation + 1;
         let written = write_generation(&*self.disk, &self.path, next, index);
         let (log, checkpoint_bytes) = written.inspect_err(|_| {
-            clean(&*self.disk, &self.path, self.status.generation);
+            remove_leftovers(&*self.disk, &self.path, self.status.generation);
         })?;
-        match name_generation(&*self.disk, &self.path, next) {
+        match publish_generation(&*self.disk, &self.path, next) {
             Ok(()) => {}
             Err(Failure::Before(source)) => {
-                clean(&*self.disk, &self.path, self.status.generation);
+                remove_leftovers(&*self.disk, &self.path, self.status.generation);
                 return Err(io_error(&self.path.join(CURRENT), source));
             }
             Err(Failure::Unknown(source)) => return Err(self.fail(self.path.join(CURRENT), source)),
@@ -215,7 +214,7 @@ impl Directory {
             ..self.status.clone()
         };
         self.due = self.options.limit(checkpoint_bytes);
-        clean(&*self.disk, &self.path, next);
+        remove_leftovers(&*self.disk, &self.path, next);
         Ok(())
     }
 
@@ -224,8 +223,8 @@ impl Directory {
         self.broken.is_none() && self.log.length > self.due && self.log.records > 0
     }
 
-    /// Makes a checkpoint of `index` and returns it as it was laid out for that. The batch before it is safe in any
-    /// case, so that a failure is only noted, and tried again when the log has grown as much once more.
+    /// Writes a checkpoint of `index` and returns its compacted state. The preceding batch is safe in any case, so a
+    /// failure is only recorded. The next attempt follows when the log has grown by as much again.
     pub(super) fn try_checkpoint(&mut self, index: &Index) -> Option<Index> {
         let mut next = index.clone();
         let made = next.compact().and_then(|()| self.checkpoint(&next));
@@ -245,14 +244,14 @@ impl Directory {
     }
 }
 
-/// Reads checkpoint and log of the generation that counts, with no lock and without changing anything.
+/// Reads the current generation without a lock and without changes.
 pub(super) fn open_read_only(disk: &dyn Disk, path: &Path) -> Result<Index> {
     let mut generation = current::read(disk, path)?;
     loop {
         match load(disk, path, generation, Opening::ToRead) {
             Ok((index, ..)) => return Ok(index),
             Err(error) => {
-                // A writer may have made a checkpoint in between and removed what was being read.
+                // A writer may have written a checkpoint and removed the files meanwhile.
                 let now = current::read(disk, path)?;
                 if now == generation {
                     return Err(error);
@@ -263,7 +262,7 @@ pub(super) fn open_read_only(disk: &dyn Disk, path: &Path) -> Result<Index> {
     }
 }
 
-/// The index of a generation, what was read of its log, and how long the log is.
+/// The index of a generation, the replayed part of its log, and the length of the log.
 fn load(
     disk: &dyn Disk,
     path: &Path,
@@ -286,7 +285,7 @@ fn load(
             offset,
             message,
         },
-        // This says nothing about the record.
+        // An I/O error says nothing about the record.
         Fault::Refused {
             error: error @ Error::Threads { .. },
             ..
@@ -300,7 +299,7 @@ fn load(
     Ok((index, found, length))
 }
 
-/// Writes checkpoint and empty log of a generation that nothing names yet.
+/// Writes the checkpoint and an empty log of a new generation.
 fn write_generation(
     disk: &dyn Disk,
     path: &Path,
@@ -321,9 +320,9 @@ fn write_generation(
 
 /// Why `CURRENT` was not replaced.
 enum Failure {
-    /// It is what it was.
+    /// The old content is in place.
     Before(io::Error),
-    /// It may be either, now or after a power cut.
+    /// Either content may be in place, now or after a power cut.
     Unknown(io::Error),
 }
 
@@ -335,8 +334,8 @@ impl Failure {
     }
 }
 
-/// Lets `CURRENT` name a generation.
-fn name_generation(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(), Failure> {
+/// Makes `CURRENT` name a generation.
+fn publish_generation(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(), Failure> {
     let place = OnDisk(disk);
     let target = path.join(CURRENT);
     let text = current::encode(generation);
@@ -345,8 +344,9 @@ fn name_generation(disk: &dyn Disk, path: &Path, generation: u64) -> Result<(), 
     ready.commit().map_err(Failure::Unknown)
 }
 
-/// Removes what other generations and killed writers left. What cannot be removed stays until the next time.
-fn clean(disk: &dyn Disk, path: &Path, generation: u64) {
+/// Removes the files of other generations and of killed writers. Files that cannot be removed are left for the next
+/// time.
+fn remove_leftovers(disk: &dyn Disk, path: &Path, generation: u64) {
     for name in disk.names(path).unwrap_or_default() {
         if current::is_leftover(&name, generation) {
             let _ = disk.remove(&path.join(name));
@@ -354,7 +354,7 @@ fn clean(disk: &dyn Disk, path: &Path, generation: u64) {
     }
 }
 
-fn hold(disk: &dyn Disk, path: &Path) -> Result<Held> {
+fn acquire_lock(disk: &dyn Disk, path: &Path) -> Result<LockedDirectory> {
     let held = disk.lock(path);
     let held = held.map_err(|source| io_error(&path.join(LOCK), source))?;
     held.ok_or_else(|| Error::Locked {

@@ -1,52 +1,52 @@
-//! What an index directory asks of the file system, and the file system of the machine.
+//! The file system operations of an index directory, and their real implementation.
 //!
-//! Everything goes through [`Disk`], so that tests can fail every step, and cut the power between any two.
+//! All operations go through [`Disk`], so that tests can make each one fail and simulate a power cut between any two.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::held;
+use super::lock;
 use crate::segment::Index;
 use garlic_core::Result;
 use garlic_core::file::atomic::{self, Place};
 
-/// What an index file is opened for.
+/// Purpose of opening an index file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// The next checkpoint is made from it: damage must not get new checksums.
+    /// The next checkpoint is written from it, so damage must not get new checksums.
     ToWrite,
     ToRead,
 }
 
 /// A file system.
 pub(crate) trait Disk: Send + Sync {
-    /// Creates a file; it must not exist yet.
+    /// Creates a file that does not exist yet.
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>>;
-    /// Opens a file to write behind its end.
+    /// Opens a file for appending.
     fn append(&self, path: &Path) -> io::Result<Box<dyn Output>>;
-    /// Opens a file to read it, and says how long it is.
+    /// Opens a file for reading and returns its length.
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Input>, u64)>;
-    /// Opens an index file: to change it, which reads and checks all of it, or to map it.
+    /// Opens an index file. To write, it is loaded and checked completely, otherwise mapped.
     fn open_index(&self, path: &Path, how: Opening) -> Result<Index>;
-    /// Renames a file, replacing what has the new name.
+    /// Renames a file and replaces an existing one.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory unless it is there.
+    /// Creates a directory unless it exists.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
-    /// Forces names that were made, changed or removed in a directory to the device.
+    /// Syncs changes of the names in a directory.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
-    /// The names of the files of a directory.
+    /// Names of the files in a directory.
     fn names(&self, directory: &Path) -> io::Result<Vec<String>>;
-    /// Takes the lock of a directory, until the result is dropped; `None` when somebody has it.
-    fn lock(&self, directory: &Path) -> io::Result<Option<Held>>;
+    /// Locks a directory until the result is dropped. `None` if it is locked already.
+    fn lock(&self, directory: &Path) -> io::Result<Option<LockedDirectory>>;
 }
 
 /// A file being written.
 pub(crate) trait Output: Write + Send {
-    /// Forces what was written to the device.
+    /// Syncs the written bytes to the device.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -55,30 +55,30 @@ pub(crate) trait Input: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Input for T {}
 
-/// A directory that is held for writing.
-pub(crate) struct Held {
+/// A directory that is locked for writing.
+pub(crate) struct LockedDirectory {
     pub(super) lock: Arc<dyn Lock>,
-    /// The file system as its writer uses it.
+    /// The file system, restricted to this directory.
     pub(super) disk: Arc<dyn Disk>,
 }
 
-/// The lock of a directory, given back when it is dropped.
+/// The lock of a directory. It is released on drop.
 pub(crate) trait Lock: Send + Sync {
-    /// Whether the path of the directory still leads to what is locked.
+    /// Whether the path of the directory still leads to the locked one.
     fn is_in_place(&self) -> bool {
         true
     }
 
-    /// Whether another process took the lock, which has been forked since: this one is not its owner.
+    /// Whether this process is a fork of the one that took the lock.
     fn is_inherited(&self) -> bool {
         false
     }
 
-    /// Lets go of an inherited lock, so that it is free when its owner ends.
-    fn leave_inherited(&self) {}
+    /// Releases an inherited copy of the lock, so that it is free when its owner ends.
+    fn release_inherited(&self) {}
 }
 
-/// The file system of the machine.
+/// The real file system.
 pub(crate) struct Real;
 
 impl Output for File {
@@ -99,7 +99,7 @@ impl Disk for Real {
     }
 
     fn read(&self, path: &Path) -> io::Result<(Box<dyn Input>, u64)> {
-        // Asked before opening: a pipe would wait for a writer.
+        // Check before opening: opening a pipe would wait for a writer.
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a file"));
         }
@@ -137,7 +137,7 @@ impl Disk for Real {
     fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(directory)? {
-            // A name that is not Unicode is not one of ours.
+            // Our file names are Unicode.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -145,12 +145,12 @@ impl Disk for Real {
         Ok(names)
     }
 
-    fn lock(&self, directory: &Path) -> io::Result<Option<Held>> {
-        held::hold(directory)
+    fn lock(&self, directory: &Path) -> io::Result<Option<LockedDirectory>> {
+        lock::acquire_lock(directory)
     }
 }
 
-/// A [`Disk`] as the [`Place`] that files are replaced in.
+/// Adapts a [`Disk`] to the [`Place`] of atomic replacement.
 pub(super) struct OnDisk<'a>(pub(super) &'a dyn Disk);
 
 impl Place for OnDisk<'_> {

@@ -1,4 +1,4 @@
-//! The files of an index directory that count, for programs that look at them rather than search.
+//! The current files of an index directory, for programs that inspect them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,32 +7,32 @@ use super::directory::length_of;
 use super::disk::{Disk, Real};
 use garlic_core::Result;
 
-/// The files of an index directory that count: those of the generation that its file `CURRENT` names.
+/// The current files of an index directory: those of the generation that `CURRENT` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Files {
-    /// Number of the checkpoint, from 1.
+    /// Number of the checkpoint, starting at 1.
     pub generation: u64,
     /// The checkpoint, an index file.
     pub checkpoint: PathBuf,
-    /// Its length.
+    /// Length of the checkpoint.
     pub checkpoint_bytes: u64,
     /// The log.
     pub log: PathBuf,
-    /// Its length, header included.
+    /// Length of the log, including its header.
     pub log_bytes: u64,
 }
 
-/// The files of an index directory that count now. Takes no lock: a writer may replace them at any moment.
+/// The current files of an index directory. It takes no lock, so a writer may replace them at any time.
 ///
 /// # Errors
-/// [`Error::Directory`](crate::Error::Directory) if there is no index directory or its file `CURRENT` is damaged,
-/// [`Error::Io`](crate::Error::Io) when a file is missing or cannot be read.
+/// [`Error::Directory`](crate::Error::Directory) if it is not an index directory or `CURRENT` is damaged,
+/// [`Error::Io`](crate::Error::Io) if a file is missing or cannot be read.
 pub fn files(directory: impl AsRef<Path>) -> Result<Files> {
     files_on(&Real, directory.as_ref())
 }
 
-/// Whether there is an index directory, sound or not: a folder with a file `CURRENT`.
+/// Whether a path is an index directory, valid or not: a folder with a file `CURRENT`.
 pub fn is_index_directory(path: impl AsRef<Path>) -> bool {
     path.as_ref().join(CURRENT).exists()
 }
@@ -43,7 +43,7 @@ fn files_on(disk: &dyn Disk, directory: &Path) -> Result<Files> {
         match measure(disk, directory, generation) {
             Ok(files) => return Ok(files),
             Err(error) => {
-                // A writer may have made a checkpoint in between and removed what was being looked at.
+                // A writer may have written a checkpoint and removed the files meanwhile.
                 let now = current::read(disk, directory)?;
                 if now == generation {
                     return Err(error);
@@ -104,7 +104,7 @@ mod tests {
             live.checkpoint().unwrap();
         }
 
-        // Generation 3 counts; another digit names files that a careless reader would go and look for.
+        // Generation 3 is current. A wrong digit names files that a careless reader would look for.
         let current = place.join(CURRENT);
         let sound = fs::read_to_string(&current).unwrap();
         fs::write(&current, sound.replace("generation 3", "generation 2")).unwrap();

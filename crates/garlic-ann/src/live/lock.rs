@@ -1,11 +1,12 @@
-//! An index directory of the machine that is held for writing.
+//! Locks an index directory for writing.
 //!
-//! A path names whatever is there now; a lock belongs to what was there when it was taken. So a writer holds its
-//! directory by a handle and creates, renames and removes files relative to that: it cannot touch another directory
-//! that has got its path since. [`Lock::is_in_place`] tells whether the path still names what is held.
+//! A path names whatever is there now, but a lock belongs to what was there when it was taken. A writer therefore
+//! keeps a handle to its directory and creates, renames and removes files relative to the handle. It cannot touch
+//! another directory that has the same path later. [`Lock::is_in_place`] checks whether the path still leads to the
+//! locked directory.
 //!
-//! A forked process has copies of all handles, and the system frees a lock when the last copy is closed. So the
-//! process that took it gives it back in so many words, and a child can close its copy.
+//! A forked process has copies of all handles, and the system frees a lock when the last copy is closed. The owner
+//! therefore unlocks explicitly, and a child can close its copy.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::path::{Path, PathBuf};
@@ -13,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, process};
 
 use super::current::LOCK;
-use super::disk::{Held, Lock};
+use super::disk::{Lock, LockedDirectory};
 
-/// Takes the lock of a directory; `None` when somebody has it.
-pub(super) fn hold(directory: &Path) -> io::Result<Option<Held>> {
-    // The program may change its working directory.
+/// Locks a directory. `None` if it is locked already.
+pub(super) fn acquire_lock(directory: &Path) -> io::Result<Option<LockedDirectory>> {
+    // Use an absolute path because the program may change its working directory.
     let path = std::path::absolute(directory)?.join(LOCK);
     let (disk, file) = platform::open(directory)?;
     match file.try_lock() {
@@ -31,7 +32,7 @@ pub(super) fn hold(directory: &Path) -> io::Result<Option<Held>> {
         process: process::id(),
         file: Mutex::new(Some(file)),
     };
-    Ok(Some(Held {
+    Ok(Some(LockedDirectory {
         lock: Arc::new(lock),
         disk,
     }))
@@ -41,9 +42,9 @@ pub(super) fn hold(directory: &Path) -> io::Result<Option<Held>> {
 struct LockFile {
     path: PathBuf,
     identity: Option<(u64, u64)>,
-    /// The process that has taken the lock.
+    /// The process that took the lock.
     process: u32,
-    /// There until a forked process closes its copy.
+    /// `None` after a forked process closed its copy.
     file: Mutex<Option<File>>,
 }
 
@@ -51,7 +52,7 @@ impl Lock for LockFile {
     fn is_in_place(&self) -> bool {
         match fs::metadata(&self.path) {
             Ok(found) => identity(&found) == self.identity,
-            // Other failures do not tell, and files are named by the handle in any case.
+            // Other errors are inconclusive. Files are accessed by the handle in any case.
             Err(error) => !matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -63,8 +64,8 @@ impl Lock for LockFile {
         self.process != process::id()
     }
 
-    fn leave_inherited(&self) {
-        // No waiting: a thread that the child does not have may have held this when it was forked.
+    fn release_inherited(&self) {
+        // Do not wait: at the time of the fork, another thread of the parent may have held this mutex.
         if self.is_inherited()
             && let Ok(mut file) = self.file.try_lock()
         {
@@ -80,14 +81,14 @@ impl Drop for LockFile {
         if let Some(file) = file
             && !inherited
         {
-            // Closing the file is not enough while a child has a copy; and should this fail, closing follows.
+            // Closing the file is not enough while a child has a copy. If unlocking fails, closing follows.
             let _ = file.unlock();
         }
     }
 }
 
-/// Device and number of a file; none where the standard library does not tell them. There, a directory with open files
-/// cannot be moved.
+/// Device and inode of a file, or `None` if the standard library does not provide them. On such systems, a directory
+/// with open files cannot be moved.
 fn identity(file: &Metadata) -> Option<(u64, u64)> {
     #[cfg(unix)]
     {
@@ -111,21 +112,21 @@ mod platform {
     use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 
     use super::super::current::LOCK;
-    use super::super::disk::{Disk, Held, Input, Opening, Output, Real};
+    use super::super::disk::{Disk, Input, LockedDirectory, Opening, Output, Real};
     use crate::segment::Index;
     use garlic_core::Result;
 
-    /// Opens a directory, and its file `LOCK`.
+    /// Opens a directory and its file `LOCK`.
     pub(super) fn open(directory: &Path) -> io::Result<(Arc<dyn Disk>, File)> {
-        let held = HeldDirectory(File::open(directory)?);
+        let held = DirectoryHandle(File::open(directory)?);
         let file = held.open(Path::new(LOCK), OFlags::WRONLY | OFlags::CREATE)?;
         Ok((Arc::new(held), file))
     }
 
-    /// A directory by its handle: of a path only the last name counts.
-    struct HeldDirectory(File);
+    /// A directory by its handle. Only the last component of a path is used.
+    struct DirectoryHandle(File);
 
-    impl HeldDirectory {
+    impl DirectoryHandle {
         fn open(&self, path: &Path, how: OFlags) -> io::Result<File> {
             let mode = Mode::from_raw_mode(0o666);
             let file = openat(&self.0, name(path)?, how | OFlags::CLOEXEC, mode)?;
@@ -138,7 +139,7 @@ mod platform {
         name.ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    impl Disk for HeldDirectory {
+    impl Disk for DirectoryHandle {
         fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
             Ok(Box::new(self.open(path, new)?))
@@ -151,7 +152,7 @@ mod platform {
         }
 
         fn read(&self, path: &Path) -> io::Result<(Box<dyn Input>, u64)> {
-            // A pipe does not wait for a writer then.
+            // With `NONBLOCK`, opening a pipe does not wait for a writer.
             let file = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
             let found = file.metadata()?;
             if !found.is_file() {
@@ -183,7 +184,7 @@ mod platform {
         fn names(&self, _: &Path) -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in Dir::read_from(&self.0)? {
-                // A name that is not Unicode is not one of ours.
+                // Our file names are Unicode.
                 if let Ok(name) = entry?.file_name().to_str() {
                     names.push(name.to_owned());
                 }
@@ -191,7 +192,7 @@ mod platform {
             Ok(names)
         }
 
-        fn lock(&self, directory: &Path) -> io::Result<Option<Held>> {
+        fn lock(&self, directory: &Path) -> io::Result<Option<LockedDirectory>> {
             Real.lock(directory)
         }
     }
@@ -219,7 +220,7 @@ mod platform {
 mod tests {
     use super::*;
 
-    /// The lock of an open file, taken by a process of this number.
+    /// The lock of an open file, taken by this process number.
     fn taken_by(process: u32, directory: &Path, file: File) -> LockFile {
         LockFile {
             path: directory.join(LOCK),
@@ -229,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A lock as a forked process has it: the same open file, taken by another one.
+    /// A lock as inherited by a forked process: the same open file, taken by another process.
     fn inherited(directory: &Path, file: File) -> LockFile {
         taken_by(process::id() ^ 1, directory, file)
     }
@@ -243,12 +244,12 @@ mod tests {
         let owner = taken_by(process::id(), place.path(), file);
         let [first, second] = copies.map(|copy| inherited(place.path(), copy));
         assert!(first.is_inherited() && !owner.is_inherited());
-        // A child that ends does not take the lock away from its parent.
+        // A child that ends does not release the lock of its parent.
         drop(first);
-        owner.leave_inherited();
-        assert!(hold(place.path()).unwrap().is_none());
+        owner.release_inherited();
+        assert!(acquire_lock(place.path()).unwrap().is_none());
         drop(owner);
-        assert!(hold(place.path()).unwrap().is_some());
+        assert!(acquire_lock(place.path()).unwrap().is_some());
         drop(second);
     }
 
@@ -258,14 +259,14 @@ mod tests {
         let (_, file) = platform::open(place.path()).unwrap();
         file.lock().unwrap();
         let child = inherited(place.path(), file.try_clone().unwrap());
-        // The parent is killed: it closes its file and says nothing.
+        // The parent is killed: it closes its file without unlocking.
         drop(file);
-        assert!(hold(place.path()).unwrap().is_none());
-        child.leave_inherited();
-        assert!(hold(place.path()).unwrap().is_some());
+        assert!(acquire_lock(place.path()).unwrap().is_none());
+        child.release_inherited();
+        assert!(acquire_lock(place.path()).unwrap().is_some());
     }
 
-    /// A call that has begun ends in the directory that was opened.
+    /// A call that has begun completes in the directory that was opened.
     #[cfg(unix)]
     #[test]
     fn files_are_those_of_the_directory_that_was_opened() {
@@ -275,7 +276,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (path, aside) = (place.path().join("live"), place.path().join("aside"));
         fs::create_dir(&path).unwrap();
-        let Held { lock, disk } = hold(&path).unwrap().unwrap();
+        let LockedDirectory { lock, disk } = acquire_lock(&path).unwrap().unwrap();
         assert!(lock.is_in_place());
         fs::rename(&path, &aside).unwrap();
         assert!(!lock.is_in_place());

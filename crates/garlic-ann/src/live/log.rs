@@ -1,9 +1,9 @@
-//! The log: every batch since the checkpoint, one record after the other.
+//! The log: all batches since the checkpoint, one record each.
 //!
-//! Reading tells two things apart. A *torn tail* is what a power cut or a kill leaves of records that nobody was
-//! promised: it is left out. *Damage* is a record that is not as it was written although a later one proves that
-//! it had reached the device: it is an error, and nothing is dropped. The proof stands in every record: how many
-//! before it were durable when it was written.
+//! Reading distinguishes two cases. A *torn tail* consists of records that were never acknowledged, left by a power
+//! cut or a kill. It is dropped. *Damage* is a wrong record although a later record proves that it had reached the
+//! device. It is an error, and nothing is dropped. For this proof, every record stores how many earlier records were
+//! durable when it was written.
 
 use std::io::{self, SeekFrom, Write};
 
@@ -11,17 +11,17 @@ use super::disk::{Input, Output};
 use super::record::{ALIGNMENT, Batch, Change, Header, MAGIC, RECORD_HEADER};
 use garlic_core::Error;
 
-/// Bytes before the first record.
+/// Bytes of the log header.
 pub(super) const LOG_HEADER: usize = 32;
 /// The version of the log that is written and read.
 pub(super) const LOG_VERSION: u32 = 1;
 const LOG_MAGIC: [u8; 8] = *b"GARLOG\0\x1a";
 /// Records up to this size are written with one call.
-const ONE_WRITE: usize = 256 * 1024;
-/// Bytes looked at together in search of a later record.
-const WINDOW: usize = 64 * 1024;
+const MAX_SINGLE_WRITE: usize = 256 * 1024;
+/// Number of bytes that are searched at a time for a later record.
+const SEARCH_WINDOW: usize = 64 * 1024;
 
-/// What a log begins with.
+/// The log header.
 pub(super) fn header(generation: u64, dim: usize) -> [u8; LOG_HEADER] {
     let mut bytes = [0; LOG_HEADER];
     bytes[..8].copy_from_slice(&LOG_MAGIC);
@@ -33,20 +33,20 @@ pub(super) fn header(generation: u64, dim: usize) -> [u8; LOG_HEADER] {
     bytes
 }
 
-/// Writes behind the end of a log.
+/// Appends to a log.
 pub(super) struct Appender {
     file: Box<dyn Output>,
     generation: u64,
-    /// Bytes of the log.
+    /// Length of the log in bytes.
     pub(super) length: u64,
-    /// Records of the log.
+    /// Number of records in the log.
     pub(super) records: u64,
-    /// How many of them are known to be on the device.
+    /// Number of records known to be on the device.
     durable: u64,
 }
 
 impl Appender {
-    /// Goes on behind `records` records, all of them on the device.
+    /// Continues after `records` records, all of them on the device.
     pub(super) fn new(file: Box<dyn Output>, generation: u64, length: u64, records: u64) -> Self {
         Self {
             file,
@@ -57,12 +57,12 @@ impl Appender {
         }
     }
 
-    /// Appends a batch. After an error the end of the file is unknown and nothing may be appended any more.
+    /// Appends a batch. After an error the end of the file is unknown and nothing more may be appended.
     pub(super) fn append(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         let (mut bytes, vectors, padding) =
             batch.encode(self.generation, self.records, self.durable);
         self.length += (bytes.len() + vectors.len() + padding.len()) as u64;
-        if bytes.len() + vectors.len() <= ONE_WRITE {
+        if bytes.len() + vectors.len() <= MAX_SINGLE_WRITE {
             bytes.extend_from_slice(&vectors);
             bytes.extend_from_slice(&padding);
             self.file.write_all(&bytes)?;
@@ -75,7 +75,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Forces all records to the device. After an error they may be lost, even if a later sync succeeds.
+    /// Syncs all records to the device. After an error they may be lost, even if a later sync succeeds.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.durable < self.records {
             self.file.sync()?;
@@ -85,25 +85,25 @@ impl Appender {
     }
 }
 
-/// What reading a log found.
+/// Result of reading a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Replay {
-    /// Records that were read.
+    /// Number of records read.
     pub(super) records: u64,
-    /// Where the last of them ends; what follows is a torn tail.
+    /// End of the last record. What follows is a torn tail.
     pub(super) end: u64,
 }
 
-/// Why a log was not read.
+/// Why a log could not be read.
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(io::Error),
-    /// The bytes at `offset` are not what was written there.
+    /// The bytes at `offset` are not those that were written.
     Damaged {
         offset: u64,
         message: String,
     },
-    /// The index refuses the record at `offset`.
+    /// The index rejected the record at `offset`.
     Refused {
         offset: u64,
         error: Error,
@@ -123,9 +123,9 @@ fn damaged(offset: u64, message: impl Into<String>) -> Fault {
     }
 }
 
-/// Reads a log of `length` bytes and hands its batches to `apply`, in order.
+/// Reads a log of `length` bytes and calls `apply` with its batches in order.
 ///
-/// What is appended behind `length` while it is read is not looked at. No allocation is larger than `length`.
+/// Records appended after `length` are ignored. No allocation is larger than `length`.
 pub(super) fn read(
     input: &mut dyn Input,
     length: u64,
@@ -194,9 +194,9 @@ fn check_header(
 }
 
 enum Next {
-    /// A sound record, its payload read, and where it ends.
+    /// A valid record with its payload, and its end.
     Record(Header, u64),
-    /// None; a later record can only begin at `resume` or behind.
+    /// No valid record. A later record can only begin at `resume` or after it.
     Wrong { resume: u64 },
 }
 
@@ -219,7 +219,7 @@ fn next(
         Some(header) if header.sequence == found.records => header,
         _ => return Ok(Next::Wrong { resume: offset }),
     };
-    // The header is sound, so that its length is true: the next record begins behind the payload.
+    // The header is valid, so its length is right, and the next record begins after the payload.
     let end = header
         .padded()
         .and_then(|padded| behind.checked_add(padded));
@@ -243,7 +243,7 @@ fn next(
     })
 }
 
-/// Where a record begins that proves that record number `lost` was on the device, if there is one.
+/// Start of a record which proves that record number `lost` was on the device, if there is one.
 fn proof(
     input: &mut dyn Input,
     from: u64,
@@ -252,7 +252,7 @@ fn proof(
     lost: u64,
 ) -> Result<Option<u64>, Fault> {
     let step = ALIGNMENT as usize;
-    let mut window = vec![0; (length - from).min(WINDOW as u64) as usize];
+    let mut window = vec![0; (length - from).min(SEARCH_WINDOW as u64) as usize];
     let mut offset = from.next_multiple_of(ALIGNMENT);
     while offset + RECORD_HEADER as u64 <= length {
         let take = (length - offset).min(window.len() as u64) as usize;

@@ -1,8 +1,9 @@
-//! An index that changes while it is searched, and a directory that keeps every change.
+//! Live indexes: searches run while the index changes, and a directory keeps every change.
 //!
-//! [`Live`] is one handle for many threads. Searches run on a snapshot and never wait for a writer; writers take
-//! turns. Opened on a directory, a batch that was acknowledged survives the end of the process and a power cut:
-//! it stands in a log before anybody sees it. `docs/reference/directory-format.md` draws the files and states what this relies on.
+//! In: batches of changes and searches from many threads. Out: answers from consistent snapshots. [`Live`] is the
+//! handle. Searches run on a snapshot and never wait for a writer. Writers take turns. In a directory, every batch is
+//! written to a log before it becomes visible, so an acknowledged batch survives a crash of the process and a power
+//! cut. `docs/reference/directory-format.md` describes the files and the assumptions about the file system.
 //!
 //! ```
 //! use garlic_ann::{Index, Live, Rows, Search};
@@ -30,7 +31,7 @@ mod current;
 mod directory;
 mod disk;
 mod files;
-mod held;
+mod lock;
 mod log;
 mod options;
 mod record;
@@ -40,7 +41,7 @@ mod training;
 #[cfg(test)]
 mod tests;
 
-/// What [`swap`] is made of; its tests put `shuttle` in this place.
+/// The primitives that [`swap`] uses. Its tests replace them by those of `shuttle`.
 mod sync {
     pub(super) use std::sync::{Arc, Mutex, PoisonError, RwLock};
 }
@@ -67,23 +68,23 @@ use training::{Failed, Journal, Trainer};
 
 /// A handle to an index that changes while it is searched.
 ///
-/// All methods take `&self`: share it by reference or in an [`Arc`]. See the [module](self) for an example.
+/// All methods take `&self`, so share it by reference or in an [`Arc`]. See the [module](self) for an example.
 ///
-/// An error of a writing method leaves what readers see as it was. After an error of the file system the outcome
-/// of that one batch is unknown until the directory is opened again, where it is there as a whole or not at all;
-/// until then further writes are refused with [`Error::Broken`], and searches go on. Writes are also refused while the
-/// path of the directory leads elsewhere ([`Error::Moved`]) and in a forked process ([`Error::Forked`]).
+/// If a writing method fails, readers see no change. After a file system error, it is unknown whether that batch was
+/// written until the directory is opened again. Then it is present as a whole or not at all. Until then, further
+/// writes fail with [`Error::Broken`], and searches continue. Writes also fail if the path of the directory leads
+/// elsewhere ([`Error::Moved`]) and in a forked process ([`Error::Forked`]).
 ///
-/// An index that has grown is trained anew beside all this, in a thread of its own, while the old one serves; see
-/// [`Live::training`] and [`Live::wait`]. Dropping the handle gives a training up that is going on.
+/// An index that has grown is retrained in a background thread while the old one serves. See [`Live::training`] and
+/// [`Live::wait`]. Dropping the handle cancels a training.
 pub struct Live {
     shared: Arc<Shared>,
     trainer: Trainer,
 }
 
-/// What a handle shares with the thread that trains.
+/// The state that a handle shares with the training thread.
 struct Shared {
-    swap: Swap<Index, Turn>,
+    swap: Swap<Index, WriterState>,
     directory: Option<PathBuf>,
     /// The lock of a directory that is open for writing.
     lock: Option<Arc<dyn Lock>>,
@@ -92,15 +93,15 @@ struct Shared {
     gate: std::sync::Mutex<()>,
 }
 
-/// What belongs to whoever's turn it is to write.
-struct Turn {
+/// The state of the current writer.
+struct WriterState {
     writer: Writer,
-    /// What has changed since a training began that is going on.
+    /// The changes since the start of a training that is in progress.
     journal: Option<Journal>,
     failed: Option<Failed>,
 }
 
-impl From<Writer> for Turn {
+impl From<Writer> for WriterState {
     fn from(writer: Writer) -> Self {
         Self {
             writer,
@@ -110,23 +111,23 @@ impl From<Writer> for Turn {
     }
 }
 
-/// What a writer does besides changing the index.
+/// Where changes are written.
 enum Writer {
-    /// Nothing.
+    /// Memory only.
     Memory,
-    /// It writes to a directory.
+    /// A directory.
     Directory(Box<Directory>),
-    /// It refuses.
+    /// Nowhere: changes are rejected.
     ReadOnly,
 }
 
 impl Live {
-    /// An index in memory only.
+    /// Creates a live index in memory.
     pub fn new(index: Index) -> Self {
-        Self::of(index, Writer::Memory, None, None)
+        Self::from_parts(index, Writer::Memory, None, None)
     }
 
-    fn of(
+    fn from_parts(
         index: Index,
         writer: Writer,
         directory: Option<PathBuf>,
@@ -134,7 +135,7 @@ impl Live {
     ) -> Self {
         let live = Self {
             shared: Arc::new(Shared {
-                swap: Swap::new(index, Turn::from(writer)),
+                swap: Swap::new(index, WriterState::from(writer)),
                 directory,
                 lock,
                 #[cfg(test)]
@@ -142,38 +143,40 @@ impl Live {
             }),
             trainer: Trainer::default(),
         };
-        // An index that was opened may have grown since it was trained.
+        // An opened index may have grown since it was trained.
         let job = live
             .shared
-            .write(|current, turn| Ok((None, turn.job(current))));
+            .write(|current, state| Ok((None, state.job(current))));
         live.start(job.ok().flatten());
         live
     }
 
-    /// Makes an index directory, with `index` as its first content, and opens it for writing.
+    /// Creates an index directory with `index` as its first checkpoint and opens it for writing.
     ///
-    /// The directory is made unless it is there; the one above it must exist.
+    /// The directory is created if it does not exist. Its parent must exist.
     ///
     /// # Errors
-    /// [`Error::Directory`] if there is an index directory already, [`Error::Locked`] if somebody is making one,
-    /// [`Error::Io`] when a step of the file system fails.
+    /// [`Error::Directory`] if it is an index directory already, [`Error::Locked`] if another process is creating
+    /// one, [`Error::Io`] if a file system operation fails.
     pub fn create(directory: impl AsRef<Path>, index: Index) -> Result<Self> {
         Options::new().create(directory, index)
     }
 
-    /// Opens an index directory for writing: reads its checkpoint and does again what its log says.
+    /// Opens an index directory for writing: loads its checkpoint and replays its log.
     ///
-    /// One writer at a time. What an interrupted writer left at the end of the log, and promised nobody, is cut.
+    /// A directory has one writer at a time. An incomplete batch at the end of the log, which was never acknowledged,
+    /// is dropped.
     ///
     /// # Errors
-    /// [`Error::Directory`] if there is none, [`Error::Locked`] if another handle has it open for writing,
-    /// [`Error::Log`] or [`Error::Format`] if a file is damaged, [`Error::Io`] when the file system fails.
+    /// [`Error::Directory`] if it is not an index directory, [`Error::Locked`] if another handle has it open for
+    /// writing, [`Error::Log`] or [`Error::Format`] if a file is damaged, [`Error::Io`] if a file system operation
+    /// fails.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         Options::new().open(directory)
     }
 
-    /// Reads an index directory as it is now. Takes no lock and changes no file; a writer may go on meanwhile,
-    /// and this handle does not see what it does.
+    /// Opens the current state of an index directory for reading. It takes no lock and changes no file. A writer may
+    /// continue, but this handle does not see its changes.
     ///
     /// # Errors
     /// Those of [`Live::open`], except for [`Error::Locked`].
@@ -187,25 +190,25 @@ impl Live {
         index: Index,
         options: &Options,
     ) -> Result<Self> {
-        // What opening would find: the same batches then give the same index.
+        // The same state as after opening, so that the same batches give the same index.
         let mut index = index;
         index.compact()?;
         let directory = Directory::create(disk, path, &index, options)?;
-        Ok(Self::over(directory, path, index))
+        Ok(Self::from_directory(directory, path, index))
     }
 
     fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self> {
         let (directory, index) = Directory::open(disk, path, options)?;
-        Ok(Self::over(directory, path, index))
+        Ok(Self::from_directory(directory, path, index))
     }
 
     fn open_read_only_on(disk: &dyn Disk, path: &Path) -> Result<Self> {
         let mut index = directory::open_read_only(disk, path)?;
-        // Nobody will train it here, so searches are told at once what targets take now.
+        // A read-only index is never trained, so the targets are checked at once.
         if index.due().is_some() {
             index.check_targets(&Cancel::default())?;
         }
-        Ok(Self::of(
+        Ok(Self::from_parts(
             index,
             Writer::ReadOnly,
             Some(path.to_owned()),
@@ -213,13 +216,13 @@ impl Live {
         ))
     }
 
-    fn over(directory: Directory, path: &Path, index: Index) -> Self {
+    fn from_directory(directory: Directory, path: &Path, index: Index) -> Self {
         let lock = Some(directory.lock());
         let writer = Writer::Directory(Box::new(directory));
-        Self::of(index, writer, Some(path.to_owned()), lock)
+        Self::from_parts(index, writer, Some(path.to_owned()), lock)
     }
 
-    /// The index as it is now. It stays as it is while the handle goes on, and costs no copy.
+    /// The current state of the index. It does not change, and it is not a copy.
     pub fn snapshot(&self) -> Arc<Index> {
         self.shared.swap.snapshot()
     }
@@ -272,7 +275,7 @@ impl Live {
         })
     }
 
-    /// Removes points; returns how many of them were there.
+    /// Removes points and returns how many there were.
     ///
     /// # Errors
     /// Those of [`Index::remove`], and those of writing to the directory.
@@ -288,7 +291,7 @@ impl Live {
         })
     }
 
-    /// Gives points that are there new vectors, all or none.
+    /// Replaces the vectors of existing points, all or none.
     ///
     /// # Errors
     /// Those of [`Index::update`], and those of writing to the directory.
@@ -304,34 +307,34 @@ impl Live {
         })
     }
 
-    /// Drops removed points and lays the index out anew; in a directory, this makes a checkpoint.
+    /// Compacts the index. In a directory, this writes a checkpoint.
     ///
     /// # Errors
     /// Those of [`Index::compact`] and of [`Live::checkpoint`].
     pub fn compact(&self) -> Result<()> {
-        self.lay_out(Index::compact)
+        self.change_and_checkpoint(Index::compact)
     }
 
-    /// Measures again what recall targets take; in a directory, this makes a checkpoint.
+    /// Measures the recall targets again. In a directory, this writes a checkpoint.
     ///
     /// # Errors
     /// Those of [`Index::recalibrate`] and of [`Live::checkpoint`].
     pub fn recalibrate(&self) -> Result<()> {
-        self.lay_out(Index::recalibrate)
+        self.change_and_checkpoint(Index::recalibrate)
     }
 
-    /// Trains axes, cells, bins and calibration anew; in a directory, this makes a checkpoint. A training that is going on
-    /// is waited for first.
+    /// Retrains axes, cells, bins and calibration. In a directory, this writes a checkpoint. It waits for a training
+    /// that is in progress first.
     ///
     /// # Errors
     /// Those of [`Index::retrain`] and of [`Live::checkpoint`].
     pub fn retrain(&self) -> Result<()> {
         self.wait();
-        self.lay_out(Index::retrain)
+        self.change_and_checkpoint(Index::retrain)
     }
 
-    fn lay_out(&self, change: impl FnOnce(&mut Index) -> Result<()>) -> Result<()> {
-        self.shared.write(|before, Turn { writer, .. }| {
+    fn change_and_checkpoint(&self, change: impl FnOnce(&mut Index) -> Result<()>) -> Result<()> {
+        self.shared.write(|before, WriterState { writer, .. }| {
             writer.check(&self.shared)?;
             let mut next = before.clone();
             change(&mut next)?;
@@ -342,15 +345,16 @@ impl Live {
         })
     }
 
-    /// Writes the index as a new checkpoint and begins an empty log, so that opening has nothing to replay. The index
-    /// goes on as opening would find it: laid out anew, without removed points.
+    /// Compacts the index, writes it as a new checkpoint and starts an empty log, so that opening has nothing to
+    /// replay.
     ///
-    /// Happens by itself when the log has grown long ([`Options::log_limit`]). In memory it does nothing.
+    /// This also happens automatically when the log exceeds a limit ([`Options::log_limit`]). In memory it does
+    /// nothing.
     ///
     /// # Errors
-    /// [`Error::Io`] when a step of the file system fails; the old checkpoint and its log stay.
+    /// [`Error::Io`] if a file system operation fails. The old checkpoint and its log stay valid.
     pub fn checkpoint(&self) -> Result<()> {
-        self.shared.write(|current, Turn { writer, .. }| {
+        self.shared.write(|current, WriterState { writer, .. }| {
             writer.check(&self.shared)?;
             let Writer::Directory(directory) = writer else {
                 return Ok((None, ()));
@@ -362,12 +366,12 @@ impl Live {
         })
     }
 
-    /// Forces all batches to the device; only [`SyncPolicy::Never`] leaves something to do.
+    /// Syncs all batches to the device. Only [`SyncPolicy::Never`] leaves something to do.
     ///
     /// # Errors
-    /// [`Error::Io`] when the device fails.
+    /// [`Error::Io`] if the device fails.
     pub fn sync(&self) -> Result<()> {
-        self.shared.write(|_, Turn { writer, .. }| {
+        self.shared.write(|_, WriterState { writer, .. }| {
             writer.check(&self.shared)?;
             if let Writer::Directory(directory) = writer {
                 directory.sync()?;
@@ -376,59 +380,61 @@ impl Live {
         })
     }
 
-    /// For a forked process: lets go of its copy of the lock that its parent has on the directory.
+    /// For a forked process: releases its copy of the parent's lock on the directory.
     ///
-    /// A child cannot write through what it has inherited, but as long as it has the copy, the directory stays locked
-    /// when its parent ends without closing it. Searches go on. In the process that opened the directory this does nothing.
+    /// A child cannot write through the inherited handle. But while it holds the copy, the directory stays locked if
+    /// the parent ends without closing it. Searches continue. In the process that opened the directory, this does
+    /// nothing.
     pub fn after_fork(&self) {
         if let Some(lock) = &self.shared.lock {
-            lock.leave_inherited();
+            lock.release_inherited();
         }
     }
 
-    /// What is known about the directory, once no writer is at work; `None` unless it is open for writing, by this process.
+    /// The status of the directory, after waiting for the current writer. `None` unless this process opened it for
+    /// writing.
     pub fn status(&self) -> Option<Status> {
         if self.shared.is_inherited() {
             return None;
         }
-        let status = self.shared.swap.with_writer(|turn| match &turn.writer {
+        let status = self.shared.swap.with_writer(|state| match &state.writer {
             Writer::Directory(directory) => Some(directory.status()),
             Writer::Memory | Writer::ReadOnly => None,
         });
         status.ok().flatten()
     }
 
-    /// Changes a copy of the index, logs the batch, publishes the copy, in this order: what the index refuses is
-    /// never logged, and what is not logged is never seen.
+    /// Changes a copy of the index, logs the batch and publishes the copy, in this order. A rejected batch is never
+    /// logged, and a batch is never visible before it is logged.
     fn change<R>(
         &self,
         batch: &Batch<'_>,
         apply: impl FnOnce(&mut Index) -> Result<(R, bool)>,
     ) -> Result<R> {
-        let result = self.shared.write(|before, turn| {
-            turn.writer.check(&self.shared)?;
+        let result = self.shared.write(|before, state| {
+            state.writer.check(&self.shared)?;
             let mut next = before.clone();
             let (result, changed) = apply(&mut next)?;
             if !changed {
                 return Ok((None, result));
             }
-            if let Writer::Directory(directory) = &mut turn.writer {
+            if let Writer::Directory(directory) = &mut state.writer {
                 directory.append(batch)?;
             }
-            turn.note(batch);
+            state.record(batch);
             Ok((Some(next), result))
         })?;
-        // A turn of its own, so that nobody waits for a checkpoint to see the batch. It is acknowledged whatever
-        // becomes of the checkpoint.
-        let after = self.shared.write(|current, turn| {
-            let next = match &mut turn.writer {
+        // A separate write, so that readers see the batch before the checkpoint. The batch is acknowledged even if
+        // the checkpoint fails.
+        let after = self.shared.write(|current, state| {
+            let next = match &mut state.writer {
                 Writer::Directory(directory) if directory.checkpoint_is_due() => {
                     directory.try_checkpoint(current)
                 }
                 _ => None,
             };
-            let job = turn.job(next.as_ref().unwrap_or(current));
-            Ok((next, (job, turn.is_ahead())))
+            let job = state.job(next.as_ref().unwrap_or(current));
+            Ok((next, (job, state.is_ahead())))
         });
         if let Ok((job, is_ahead)) = after {
             self.start(job);
@@ -447,9 +453,9 @@ impl Shared {
 
     fn write<R>(
         &self,
-        change: impl FnOnce(&Index, &mut Turn) -> Result<(Option<Index>, R)>,
+        change: impl FnOnce(&Index, &mut WriterState) -> Result<(Option<Index>, R)>,
     ) -> Result<R> {
-        // Before anything is waited for: a writer of the parent has no thread here that would ever end.
+        // Check before waiting: a writer of the parent has no thread in this process.
         if self.is_inherited() {
             return Err(Error::Forked {
                 path: self.directory.clone().unwrap_or_default(),

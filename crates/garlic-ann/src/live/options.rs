@@ -1,4 +1,4 @@
-//! How a directory is written.
+//! Options of an index directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use super::disk::Real;
 use crate::segment::Index;
 use garlic_core::Result;
 
-/// When a batch counts as written.
+/// When a batch is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// When it has reached the device: it survives a power cut.
+    /// After it has reached the device. It survives a power cut.
     #[default]
     EveryBatch,
-    /// When the system has it: it survives the end of the process. After a power cut, batches since the last
-    /// [`Live::sync`] or checkpoint may be missing, the latest ones first.
+    /// After the operating system has it. It survives a crash of the process. After a power cut, batches since the
+    /// last [`Live::sync`] or checkpoint may be missing, latest first.
     Never,
 }
 
-/// Log bytes below which no checkpoint is made by itself.
+/// Size of the log below which no automatic checkpoint is written.
 const LOG_LIMIT: u64 = 64 << 20;
 
 /// How an index directory is written.
@@ -45,7 +45,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Every batch is synced; a checkpoint is made when the log exceeds 64 MiB and half of the last checkpoint.
+    /// The defaults: every batch is synced, and a checkpoint is written when the log exceeds both 64 MiB and half of
+    /// the last checkpoint.
     pub fn new() -> Self {
         Self {
             sync: SyncPolicy::EveryBatch,
@@ -53,13 +54,13 @@ impl Options {
         }
     }
 
-    /// When a batch counts as written.
+    /// Sets when a batch is acknowledged.
     pub fn sync(mut self, policy: SyncPolicy) -> Self {
         self.sync = policy;
         self
     }
 
-    /// Log bytes above which a checkpoint is made by itself; `u64::MAX` for never.
+    /// Sets the size of the log in bytes above which a checkpoint is written automatically. `u64::MAX` disables it.
     pub fn log_limit(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);
         self
@@ -85,7 +86,7 @@ impl Options {
         self.sync == SyncPolicy::EveryBatch
     }
 
-    /// Log bytes above which the next checkpoint is due, after one of `checkpoint` bytes.
+    /// Size of the log above which the next checkpoint is due, given the size of the last checkpoint.
     pub(super) fn limit(&self, checkpoint: u64) -> u64 {
         self.limit.unwrap_or(LOG_LIMIT.max(checkpoint / 2))
     }

@@ -1,7 +1,8 @@
-//! One record of the log: a batch of changes.
+//! A record of the log: one batch of changes.
 //!
-//! `docs/reference/directory-format.md` draws the bytes. The checksum of a record's header takes in the generation of its log, so that
-//! old blocks of another log that a file system gives back by mistake never pass for records.
+//! `docs/reference/directory-format.md` describes the bytes. The checksum of a record header includes the generation
+//! of the log. Old blocks of another log, which a file system may return by mistake, are therefore never valid
+//! records.
 
 use std::borrow::Cow;
 
@@ -12,19 +13,19 @@ use garlic_core::Result;
 
 /// Bytes of a record before its payload.
 pub(super) const RECORD_HEADER: usize = 40;
-/// Records begin at multiples of this.
+/// Alignment of records.
 pub(super) const ALIGNMENT: u64 = 8;
-/// What a record begins with.
+/// Magic bytes of a record.
 pub(super) const MAGIC: [u8; 4] = *b"GREC";
 
-/// What a batch does.
+/// Kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// New points.
     Add = 1,
-    /// Points that go.
+    /// Remove points.
     Remove = 2,
-    /// New vectors of points that are there.
+    /// Replace the vectors of existing points.
     Update = 3,
 }
 
@@ -35,7 +36,7 @@ impl Kind {
             .find(|kind| *kind as u32 == number)
     }
 
-    /// Values of each vector that come with an identifier.
+    /// Number of values per identifier.
     fn values(self, dim: usize) -> usize {
         match self {
             Self::Add | Self::Update => dim,
@@ -44,17 +45,17 @@ impl Kind {
     }
 }
 
-/// A batch on its way into the log.
+/// A batch to be logged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch<'a> {
     pub(super) kind: Kind,
     pub(super) ids: &'a [u64],
-    /// The vectors one after the other; none for a removal.
+    /// The vectors one after the other. Empty for a removal.
     pub(super) vectors: &'a [f32],
 }
 
 impl Batch<'_> {
-    /// A copy, to be done again later.
+    /// A copy for later replay.
     pub(super) fn to_change(self) -> Change {
         Change {
             kind: self.kind,
@@ -67,19 +68,19 @@ impl Batch<'_> {
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Number of the [`Kind`]; not every number is one.
+    /// Number of the [`Kind`]. Not every number is valid.
     kind: u32,
-    /// Number of the record in its log, from 0.
+    /// Number of the record in its log, starting at 0.
     pub(super) sequence: u64,
-    /// How many records of the log were known to be on the device when this one was written.
+    /// Number of records of the log that were known to be on the device when this one was written.
     pub(super) durable: u64,
-    /// Bytes of the payload without padding.
+    /// Bytes of the payload, without padding.
     pub(super) length: u64,
     checksum: u32,
 }
 
 impl Header {
-    /// Reads a header; `None` unless every byte is as it was written to the log of this generation.
+    /// Reads a header. `None` unless every byte is as written to the log of this generation.
     pub(super) fn from_bytes(bytes: &[u8; RECORD_HEADER], generation: u64) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
@@ -108,12 +109,12 @@ impl Header {
         bytes
     }
 
-    /// Bytes of the payload with its padding, where that is a number.
+    /// Bytes of the payload with padding, or `None` on overflow.
     pub(super) fn padded(&self) -> Option<u64> {
         self.length.checked_next_multiple_of(ALIGNMENT)
     }
 
-    /// Whether `payload`, padding included, is what was written.
+    /// Whether `payload`, including padding, has the right checksum and length.
     pub(super) fn matches(&self, payload: &[u8]) -> bool {
         crc32fast::hash(payload) == self.checksum
     }
@@ -127,7 +128,7 @@ fn header_checksum(bytes: &[u8; RECORD_HEADER], generation: u64) -> u32 {
 }
 
 impl<'a> Batch<'a> {
-    /// The record's bytes in three parts, so that vectors are not copied: header and identifiers, vectors,
+    /// The bytes of a record in three parts, so that vectors are not copied: header and identifiers, vectors,
     /// padding.
     pub(super) fn encode(
         &self,
@@ -162,7 +163,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A batch that was read from the log.
+/// A batch read from the log.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
     pub(super) kind: Kind,
@@ -171,7 +172,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// What a payload, padding included, says; an error if its counts do not fit its length.
+    /// Decodes a payload with its padding. Fails if its counts do not match its length.
     pub(super) fn decode(header: &Header, dim: usize, payload: &[u8]) -> Result<Self, String> {
         let kind = Kind::of(header.kind)
             .ok_or_else(|| format!("it is of the unknown kind {}", header.kind))?;
@@ -203,7 +204,7 @@ impl Change {
         })
     }
 
-    /// Does to `index` what was done before; what is due afterwards is left to whoever trains it.
+    /// Applies the batch to `index`, without maintenance.
     pub(super) fn apply(&self, index: &mut Index) -> Result<()> {
         match self.kind {
             Kind::Add => index.add_only(Rows::new(&self.vectors, index.dim())?, &self.ids),

@@ -1,18 +1,18 @@
-//! One value that many read while one changes it: the current snapshot, and whose turn it is to write.
+//! A value that many threads read while one replaces it: the current snapshot and the state of the writer.
 //!
-//! A reader holds a lock only while it copies a pointer. A writer prepares the next value with no lock that a
-//! reader ever takes, and holds the readers' lock only while it exchanges the pointer. The tests compile this
-//! very file a second time against `shuttle`, through the module `sync` beside it.
+//! A reader holds a lock only while it copies a pointer. A writer prepares the next value without any lock that
+//! readers take, and holds their lock only while it swaps the pointer. The tests compile this file a second time with
+//! `shuttle` through the module `sync`.
 
 use super::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// A value that is replaced as a whole, and the state of whoever replaces it.
+/// A value that is replaced as a whole, and the state of its writer.
 pub(super) struct Swap<T, W> {
     current: RwLock<Arc<T>>,
     writer: Mutex<W>,
 }
 
-/// An earlier writer panicked, so that its state is unknown.
+/// An earlier writer panicked, so its state is unknown.
 #[derive(Debug)]
 pub(super) struct Panicked;
 
@@ -25,16 +25,16 @@ impl<T, W> Swap<T, W> {
         }
     }
 
-    /// The current value. It stays what it is, whatever is published later.
+    /// The current value. It does not change when a new value is published.
     pub(super) fn snapshot(&self) -> Arc<T> {
-        // Nothing that runs under this lock can panic, so that a poisoned one still holds a whole pointer.
+        // Code under this lock cannot panic, so the pointer is valid even if the lock is poisoned.
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current)
     }
 
-    /// Waits for earlier writers, then gives `change` the current value and the writer's state.
+    /// Waits for earlier writers, then calls `change` with the current value and the state of the writer.
     ///
-    /// A new value that `change` returns is published before this returns; after an error nothing is.
+    /// If `change` returns a new value, it is published before this returns. After an error nothing is published.
     pub(super) fn write<R, E>(
         &self,
         change: impl FnOnce(&T, &mut W) -> Result<(Option<T>, R), E>,
@@ -54,12 +54,12 @@ impl<T, W> Swap<T, W> {
     fn publish(&self, next: Arc<T>) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, next);
-        // Unlocked first: freeing the old value can take long, and readers need not wait for it.
+        // Unlock before freeing the old value, which may take long.
         drop(current);
         drop(before);
     }
 
-    /// What the writer's state says, once it is this caller's turn.
+    /// Reads the state of the writer after waiting for earlier writers.
     pub(super) fn with_writer<R>(&self, look: impl FnOnce(&W) -> R) -> Result<R, Panicked> {
         let writer = self.writer.lock().map_err(|_| Panicked)?;
         Ok(look(&writer))

@@ -1,7 +1,8 @@
-//! Training beside the writers: an index that has grown is trained anew in a thread of its own, while the old one serves.
+//! Background training: an index that has grown is retrained in a thread of its own while the old one serves.
 //!
-//! The batches that come meanwhile are written down and applied to the new index before it takes the old one's place. A
-//! writer that is far ahead of the training waits for it: a target is a promise, and the journal lies in memory.
+//! Batches that arrive meanwhile are kept in a journal and applied to the new index before it replaces the old one.
+//! If writers are far ahead of the training, they wait for it, because recall targets must hold and the journal is in
+//! memory.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
@@ -10,45 +11,45 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::record::{Batch, Change};
-use super::{Live, Shared, Turn, Writer};
+use super::{Live, Shared, Writer, WriterState};
 use crate::segment::Index;
 use crate::update::Due;
 use garlic_core::Cancel;
 use garlic_core::{Error, Result};
 
-/// Points in the journal, as a share of those that the training began with, above which writers wait.
-const MOST_AHEAD: f64 = 0.5;
-/// After a failure it is tried again when the index has grown by this factor.
-const AGAIN: f64 = 1.1;
+/// Writers wait if the journal has more than this share of the points that the training started with.
+const MAX_JOURNAL_SHARE: f64 = 0.5;
+/// After a failure, training is tried again when the index has grown by this factor.
+const RETRY_GROWTH: f64 = 1.1;
 
-/// What a handle knows about the training that runs beside it.
+/// Status of the background training.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Training {
-    /// Whether the index is being trained, or its targets checked, now.
+    /// Whether the index is being trained, or its targets checked.
     pub running: bool,
-    /// Why the last training failed, if it did. The index is as it was; searches do more for their targets, and it is
-    /// tried again when the index has grown.
+    /// Why the last training failed, if it did. The index is unchanged, and searches do more work to meet their
+    /// targets. Training is tried again when the index has grown.
     pub failed: Option<String>,
 }
 
-/// What has changed since a training began.
+/// Changes since the start of a training.
 pub(super) struct Journal {
     changes: Vec<Change>,
     points: usize,
-    /// Points that the training began with.
-    from: usize,
-    /// A forked process has no thread that would ever end this.
+    /// Number of points at the start of the training.
+    points_at_start: usize,
+    /// The process of the training thread. A forked process has no such thread.
     process: u32,
 }
 
-/// Why a training failed, and the number of points that it is tried again with.
+/// Why a training failed, and the number of points at which it is tried again.
 pub(super) struct Failed {
     message: String,
-    again: usize,
+    retry_at: usize,
 }
 
-/// The thread, and what ends it.
+/// The training thread, with a flag to cancel it.
 #[derive(Default)]
 pub(super) struct Trainer {
     thread: Mutex<Option<(JoinHandle<()>, u32)>>,
@@ -56,79 +57,79 @@ pub(super) struct Trainer {
     pub(super) cancel: Arc<AtomicBool>,
 }
 
-/// How many jobs are being done, and by which process: a forked one has no thread that would ever end them.
+/// Number of active jobs, and their process. A forked process has no thread to finish them.
 #[derive(Default)]
 struct Jobs {
-    doing: Mutex<(usize, u32)>,
+    active: Mutex<(usize, u32)>,
     ended: Condvar,
 }
 
 impl Jobs {
-    fn doing(&self) -> MutexGuard<'_, (usize, u32)> {
-        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn active(&self) -> MutexGuard<'_, (usize, u32)> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until none is being done.
+    /// Waits until there are no active jobs.
     fn wait(&self) {
         let own = process::id();
-        let is_doing = |doing: &mut (usize, u32)| doing.0 > 0 && doing.1 == own;
-        let ended = self.ended.wait_while(self.doing(), is_doing);
+        let is_active = |active: &mut (usize, u32)| active.0 > 0 && active.1 == own;
+        let ended = self.ended.wait_while(self.active(), is_active);
         drop(ended);
     }
 }
 
-/// One job, until this is dropped.
-struct Doing(Arc<Jobs>);
+/// An active job, until this is dropped.
+struct ActiveJob(Arc<Jobs>);
 
-impl Doing {
+impl ActiveJob {
     fn new(jobs: &Arc<Jobs>) -> Self {
         let own = process::id();
-        let mut doing = jobs.doing();
-        *doing = match *doing {
+        let mut active = jobs.active();
+        *active = match *active {
             (count, process) if process == own => (count + 1, own),
             _ => (1, own),
         };
-        drop(doing);
+        drop(active);
         Self(Arc::clone(jobs))
     }
 }
 
-impl Drop for Doing {
+impl Drop for ActiveJob {
     fn drop(&mut self) {
-        self.0.doing().0 -= 1;
+        self.0.active().0 -= 1;
         self.0.ended.notify_all();
     }
 }
 
-/// What is to be done, to which index.
+/// A maintenance job for an index.
 pub(super) struct Job {
     due: Due,
     index: Index,
 }
 
-impl Turn {
-    /// Notes a batch for a training that is going on.
-    pub(super) fn note(&mut self, batch: &Batch<'_>) {
+impl WriterState {
+    /// Records a batch in the journal of a training in progress.
+    pub(super) fn record(&mut self, batch: &Batch<'_>) {
         if let Some(journal) = self.journal.as_mut() {
             journal.points += batch.ids.len();
             journal.changes.push(batch.to_change());
         }
     }
 
-    /// The job that an index, which is the current one, is due for, unless one is being done; from now on changes are noted.
+    /// The job that the current index is due for, unless one is active. Starts a journal.
     pub(super) fn job(&mut self, index: &Index) -> Option<Job> {
         let is_writable = !matches!(self.writer, Writer::ReadOnly);
         if !is_writable || self.journal.as_ref().is_some_and(is_of_this_process) {
             return None;
         }
-        let is_early = |failed: &Failed| index.len() < failed.again;
+        let is_early = |failed: &Failed| index.len() < failed.retry_at;
         let due = index
             .due()
             .filter(|_| !self.failed.as_ref().is_some_and(is_early))?;
         self.journal = Some(Journal {
             changes: Vec::new(),
             points: 0,
-            from: index.len(),
+            points_at_start: index.len(),
             process: process::id(),
         });
         Some(Job {
@@ -139,7 +140,7 @@ impl Turn {
 
     /// Whether writers are so far ahead of the training that they should wait.
     pub(super) fn is_ahead(&self) -> bool {
-        let ahead = |j: &Journal| j.points as f64 > MOST_AHEAD * j.from as f64;
+        let ahead = |j: &Journal| j.points as f64 > MAX_JOURNAL_SHARE * j.points_at_start as f64;
         self.journal.as_ref().is_some_and(ahead)
     }
 
@@ -151,18 +152,18 @@ impl Turn {
     }
 }
 
-/// Whether the thread that this was noted for can still end it: a forked process has none.
+/// Whether the thread of this journal exists. A forked process does not have it.
 fn is_of_this_process(journal: &Journal) -> bool {
     journal.process == process::id()
 }
 
 impl Shared {
-    /// Does a job and what becomes due by it, publishing the results.
-    fn work(&self, mut job: Job, cancel: &Cancel) {
+    /// Runs a job and its follow-up jobs, and publishes the results.
+    fn run_jobs(&self, mut job: Job, cancel: &Cancel) {
         loop {
             #[cfg(test)]
             drop(self.gate.lock());
-            // A panic would leave the journal open, and no training would ever follow.
+            // A panic would leave the journal open and prevent all later trainings.
             let attempt = AssertUnwindSafe(|| job.index.maintained(job.due, cancel));
             let done = panic::catch_unwind(attempt).unwrap_or_else(|_| {
                 Err(Error::Broken {
@@ -170,19 +171,19 @@ impl Shared {
                     message: "the training panicked".into(),
                 })
             });
-            let next = self.write(|current, turn| {
-                let journal = turn.journal.take();
+            let next = self.write(|current, state| {
+                let journal = state.journal.take();
                 let changes = journal.map(|journal| journal.changes).unwrap_or_default();
-                match put_in_place(&job, done, changes, current, turn) {
+                match finish_job(&job, done, changes, current, state) {
                     Ok(next) => {
-                        turn.failed = None;
-                        let more = turn.job(next.as_ref().unwrap_or(current));
+                        state.failed = None;
+                        let more = state.job(next.as_ref().unwrap_or(current));
                         Ok((next, more))
                     }
                     Err(error) => {
-                        turn.failed = Some(Failed {
+                        state.failed = Some(Failed {
                             message: error.to_string(),
-                            again: (current.len() as f64 * AGAIN) as usize,
+                            retry_at: (current.len() as f64 * RETRY_GROWTH) as usize,
                         });
                         Ok((None, None))
                     }
@@ -196,17 +197,17 @@ impl Shared {
     }
 }
 
-/// The index that a finished job makes of the current one; none where it no longer fits.
-fn put_in_place(
+/// The result of a finished job, applied to the current index, or `None` if it no longer applies.
+fn finish_job(
     job: &Job,
     done: Result<Index>,
     changes: Vec<Change>,
     current: &Index,
-    turn: &mut Turn,
+    state: &mut WriterState,
 ) -> Result<Option<Index>> {
     let mut next = done?;
     if job.due == Due::Check {
-        // Only what targets take has changed; somebody may have measured that in the meantime.
+        // A check changes only the calibration, which may have been measured again meanwhile.
         let before = &job.index;
         let is_same = current.calibration() == before.calibration();
         return Ok(is_same.then(|| current.with_check(before, &next)));
@@ -214,7 +215,7 @@ fn put_in_place(
     for change in changes {
         change.apply(&mut next)?;
     }
-    if let Writer::Directory(directory) = &mut turn.writer {
+    if let Writer::Directory(directory) = &mut state.writer {
         next.compact()?;
         directory.checkpoint(&next)?;
     }
@@ -222,7 +223,7 @@ fn put_in_place(
 }
 
 impl Live {
-    /// Starts a job in a thread of its own; without threads it is done here.
+    /// Starts a job in a thread of its own, or runs it here if no thread can be started.
     pub(super) fn start(&self, job: Option<Job>) {
         let Some(job) = job else {
             return;
@@ -231,30 +232,30 @@ impl Live {
             Arc::clone(&self.shared),
             Cancel::new(Arc::clone(&self.trainer.cancel)),
         );
-        // A copy for this thread, should there be no other.
+        // A copy for this thread if no other can be started.
         let spare = Job {
             due: job.due,
             index: job.index.clone(),
         };
         let mut thread = self.thread();
-        // The one before has published its result and is about to end, or ended.
+        // The previous thread has published its result and is about to end.
         finish(thread.take());
         let named = thread::Builder::new().name("garlic-training".into());
-        let doing = Doing::new(&self.trainer.jobs);
+        let active = ActiveJob::new(&self.trainer.jobs);
         let work = move || {
-            let _doing = doing;
-            shared.work(job, &cancel);
+            let _active = active;
+            shared.run_jobs(job, &cancel);
         };
         match named.spawn(work) {
             Ok(started) => *thread = Some((started, process::id())),
             Err(_) => {
                 drop(thread);
-                self.shared.work(spare, &Cancel::default());
+                self.shared.run_jobs(spare, &Cancel::default());
             }
         }
     }
 
-    /// Waits until the index has been trained, or its targets have been checked, as far as what has changed so far asks for it.
+    /// Waits until all maintenance that is due for the current state is done.
     pub fn wait(&self) {
         // Others may be waiting as well, and only one of them can take the thread.
         self.trainer.jobs.wait();
@@ -262,9 +263,9 @@ impl Live {
         finish(thread);
     }
 
-    /// What is known about the training that runs beside this handle.
+    /// Status of the background training.
     pub fn training(&self) -> Training {
-        let known = self.shared.swap.with_writer(Turn::training);
+        let known = self.shared.swap.with_writer(WriterState::training);
         known.unwrap_or_default()
     }
 
@@ -277,16 +278,16 @@ impl Live {
 fn finish(thread: Option<(JoinHandle<()>, u32)>) {
     match thread {
         Some((thread, process)) if process == process::id() => {
-            // What it did, and why it failed, stands in the turn.
+            // The state of the writer holds the result or the error.
             let _ = thread.join();
         }
-        // The parent's thread, which nobody here can wait for.
+        // The thread of the parent, which cannot be joined here.
         Some((thread, _)) => std::mem::forget(thread),
         None => {}
     }
 }
 
-/// A training that is going on is given up: it is due again when the directory is opened.
+/// Cancels a training in progress. It is due again when the directory is opened.
 impl Drop for Live {
     fn drop(&mut self) {
         self.trainer.cancel.store(true, Ordering::Relaxed);

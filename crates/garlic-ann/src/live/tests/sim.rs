@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use garlic_linalg::{random_stream, uniform_unit};
 
 use super::super::current::LOCK;
-use super::super::disk::{Disk, Held, Input, Lock, Opening, Output};
+use super::super::disk::{Disk, Input, Lock, LockedDirectory, Opening, Output};
 use super::device::{Change, DIRECTORY, Inode, Keep};
 use crate::segment::Index;
 use garlic_core::{Error, Result};
@@ -52,7 +52,7 @@ struct State {
 pub(super) struct SimDisk(Arc<Mutex<State>>);
 
 /// What an operation does when its turn comes.
-enum Turn {
+enum WriterState {
     SearchStats,
     /// It takes effect, as far as the cache is concerned, and nobody hears of it.
     Cut,
@@ -63,7 +63,7 @@ enum Turn {
 }
 
 impl State {
-    fn turn(&mut self, changes: bool) -> io::Result<Turn> {
+    fn state(&mut self, changes: bool) -> io::Result<WriterState> {
         if self.off {
             return Err(io::Error::other("the power is off"));
         }
@@ -72,15 +72,17 @@ impl State {
         Ok(match self.plan {
             Plan::Cut(at) if count == at => {
                 self.off = true;
-                Turn::Cut
+                WriterState::Cut
             }
             Plan::Fail {
                 at,
                 code,
                 forever,
                 half,
-            } if count == at || (count > at && forever && changes) => Turn::Fail { code, half },
-            _ => Turn::SearchStats,
+            } if count == at || (count > at && forever && changes) => {
+                WriterState::Fail { code, half }
+            }
+            _ => WriterState::SearchStats,
         })
     }
 
@@ -90,13 +92,13 @@ impl State {
         changes: bool,
         work: impl FnOnce(&mut Self) -> io::Result<R>,
     ) -> io::Result<R> {
-        match self.turn(changes)? {
-            Turn::SearchStats => work(self),
-            Turn::Cut => {
+        match self.state(changes)? {
+            WriterState::SearchStats => work(self),
+            WriterState::Cut => {
                 work(self)?;
                 Err(io::Error::other("the power is cut"))
             }
-            Turn::Fail { code, .. } => Err(io::Error::from_raw_os_error(code)),
+            WriterState::Fail { code, .. } => Err(io::Error::from_raw_os_error(code)),
         }
     }
 
@@ -247,18 +249,18 @@ struct SimFile {
 impl Write for SimFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
-        match state.turn(true)? {
-            Turn::SearchStats => {
+        match state.state(true)? {
+            WriterState::SearchStats => {
                 // Short writes are writes too.
                 let taken = bytes.len().min(900);
                 state.inodes[self.inode].write(&bytes[..taken]);
                 Ok(taken)
             }
-            Turn::Cut => {
+            WriterState::Cut => {
                 state.inodes[self.inode].write(bytes);
                 Err(io::Error::other("the power is cut"))
             }
-            Turn::Fail { code, half } => {
+            WriterState::Fail { code, half } => {
                 if half {
                     state.inodes[self.inode].write(&bytes[..bytes.len() / 2]);
                 }
@@ -275,13 +277,13 @@ impl Write for SimFile {
 impl Output for SimFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.disk.state();
-        match state.turn(true)? {
-            Turn::SearchStats => {
+        match state.state(true)? {
+            WriterState::SearchStats => {
                 state.inodes[self.inode].sync();
                 Ok(())
             }
-            Turn::Cut => Err(io::Error::other("the power is cut")),
-            Turn::Fail { code, .. } => {
+            WriterState::Cut => Err(io::Error::other("the power is cut")),
+            WriterState::Fail { code, .. } => {
                 // What the system could not write it takes for written: a later sync succeeds and does nothing.
                 if code == IO_ERROR {
                     state.inodes[self.inode].dirty.clear();
@@ -373,9 +375,9 @@ impl Disk for SimDisk {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let inside = |change: &Change| change.path().parent() == Some(path);
-        match state.turn(true)? {
-            Turn::Cut => Err(io::Error::other("the power is cut")),
-            Turn::SearchStats => {
+        match state.state(true)? {
+            WriterState::Cut => Err(io::Error::other("the power is cut")),
+            WriterState::SearchStats => {
                 let pending = std::mem::take(&mut state.pending);
                 let (now, later) = pending.into_iter().partition(inside);
                 state.pending = later;
@@ -384,7 +386,7 @@ impl Disk for SimDisk {
                 }
                 Ok(())
             }
-            Turn::Fail { code, .. } => {
+            WriterState::Fail { code, .. } => {
                 // As with files. A directory that was lost this way could not be told from one that is there.
                 if code == IO_ERROR {
                     let made = |change: &Change| matches!(change, Change::Link(_, DIRECTORY));
@@ -407,7 +409,7 @@ impl Disk for SimDisk {
         })
     }
 
-    fn lock(&self, directory: &Path) -> io::Result<Option<Held>> {
+    fn lock(&self, directory: &Path) -> io::Result<Option<LockedDirectory>> {
         let path = directory.join(LOCK);
         let taken = self.state().act(true, |state| {
             if !state.names.contains_key(&path) {
@@ -417,7 +419,7 @@ impl Disk for SimDisk {
             }
             Ok(!std::mem::replace(&mut state.locked, true))
         })?;
-        Ok(taken.then(|| Held {
+        Ok(taken.then(|| LockedDirectory {
             lock: Arc::new(SimLock(self.clone())),
             disk: Arc::new(self.clone()),
         }))

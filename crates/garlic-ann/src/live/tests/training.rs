@@ -10,7 +10,7 @@ use garlic_linalg::Rows;
 
 use super::super::record::{Batch, Kind};
 use super::super::training::Training;
-use super::super::{Live, Options, Turn, Writer};
+use super::super::{Live, Options, Writer, WriterState};
 use super::sim::{NO_SPACE, Plan, SimDisk};
 use crate::Search;
 use crate::config::Config;
@@ -291,27 +291,27 @@ fn writers_far_ahead_of_a_training_wait_for_it() {
 #[test]
 fn a_journal_notes_what_comes_while_one_job_is_done() {
     let (mut index, _) = first();
-    let mut turn = Turn::from(Writer::Memory);
+    let mut state = WriterState::from(Writer::Memory);
     let data = cloud(2100, 5);
     let batch = |count: usize| Batch {
         kind: Kind::Add,
         ids: &[9; 2100][..count],
         vectors: &data[..count * DIM],
     };
-    assert!(turn.job(&index).is_none(), "nothing is due");
-    turn.note(&batch(2100));
-    assert!(!turn.is_ahead(), "and nothing is noted");
+    assert!(state.job(&index).is_none(), "nothing is due");
+    state.record(&batch(2100));
+    assert!(!state.is_ahead(), "and nothing is noted");
     let some = rows(&data).slice(0..200);
     index.add_only(some, &ids(FIRST..FIRST + 200)).unwrap();
-    assert!(turn.job(&index).is_some());
-    assert!(turn.job(&index).is_none(), "one at a time");
-    assert!(turn.training().running);
-    turn.note(&batch(2100));
-    assert!(!turn.is_ahead(), "half as many as there were");
-    turn.note(&batch(1));
-    assert!(turn.is_ahead());
+    assert!(state.job(&index).is_some());
+    assert!(state.job(&index).is_none(), "one at a time");
+    assert!(state.training().running);
+    state.record(&batch(2100));
+    assert!(!state.is_ahead(), "half as many as there were");
+    state.record(&batch(1));
+    assert!(state.is_ahead());
 
-    let mut reader = Turn::from(Writer::ReadOnly);
+    let mut reader = WriterState::from(Writer::ReadOnly);
     assert!(reader.job(&index).is_none(), "nobody trains for a reader");
 }
 
