@@ -313,13 +313,13 @@ impl QueryInCell {
             return f32::INFINITY;
         }
         let rounding = &self.rounding;
-        let [error, mass, high] = [bin.error, bin.mass, bin.high].map(f64::from);
+        let [error, code_sum, high] = [bin.error, bin.code_sum, bin.high].map(f64::from);
         let residual = (high.powi(2) + f64::from(self.residual)).sqrt();
         let error = error * (1.0 + rounding.frame) + rounding.floor_root;
         let coding = error + rounding.scalar * (self.decoded + error);
         // Half a unit of every weight at most, times two for the cross term.
         let scale = f64::from(query.scale.abs());
-        let weighing = scale * 0.5 * mass * (1.0 + rounding.scalar);
+        let weighing = scale * 0.5 * code_sum * (1.0 + rounding.scalar);
         let codes = f64::from(bits.largest()) + f64::from(zero_code(bits));
         let sums = LARGEST_WEIGHT * rounding.sizes.rank as f64 * codes;
         let summing = scale * rounding.scalar * sums;
@@ -434,7 +434,7 @@ mod tests {
         };
         assert_eq!(seen.limit(&damaged, &query, CodeBits::Eight), f32::INFINITY);
         let bin = Bounds {
-            mass: f32::NAN,
+            code_sum: f32::NAN,
             ..bin
         };
         assert_eq!(seen.limit(&bin, &query, CodeBits::Eight), f32::INFINITY);
