@@ -1,11 +1,10 @@
-//! Large arrays that a search reads: ranges of a mapped file, or pages of their own.
+//! Large read-only arrays: ranges of a mapped file, or separately allocated pages.
 //!
-//! Arrays begin at a page, in huge pages where the system gives them. Loads of whole cache lines are a third
-//! faster when they do not straddle two lines, and reading here and there in tens of megabytes is faster when one
-//! entry of the page table covers more of them. Arrays of a mapped file begin where the file has them and cost
-//! nothing until they are read.
+//! Arrays begin at a page boundary, in huge pages if the system provides them. Loads of cache lines are faster if
+//! they are aligned, and random access is faster with fewer page table entries. Arrays of a mapped file stay in place
+//! and are loaded on first use.
 //!
-//! A clone shares the memory: it takes the same time for any length.
+//! Clones share the memory, whatever its size.
 
 use std::marker::PhantomData;
 
@@ -13,14 +12,14 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-/// Arrays of fewer bytes are left to the allocator: a page each would be a waste.
-const LEAST: usize = 4096;
+/// Smaller arrays use the allocator, because a page each would be wasteful.
+const MIN_PAGED_BYTES: usize = 4096;
 
 /// A read-only array.
 pub struct Buffer<T> {
-    /// Whole values, aligned for them.
+    /// Whole values, suitably aligned.
     bytes: Bytes,
-    /// Whether they lie in a mapped file.
+    /// Whether the bytes lie in a mapped file.
     mapped: bool,
     values: PhantomData<T>,
 }
@@ -28,7 +27,7 @@ pub struct Buffer<T> {
 impl<T: Pod + Send> Buffer<T> {
     /// Copies `values` into pages, unless they are few.
     pub fn new(values: Vec<T>) -> Self {
-        if size_of_val(values.as_slice()) < LEAST {
+        if size_of_val(values.as_slice()) < MIN_PAGED_BYTES {
             return Self::plain(values);
         }
         match Blank::new(values.len()) {
@@ -40,8 +39,7 @@ impl<T: Pod + Send> Buffer<T> {
         }
     }
 
-    /// The first `len` values of `values`, without a copy beside the pages they are put into; zeros where there are
-    /// fewer.
+    /// Collects the first `len` values directly into pages, padded with zeros.
     pub fn collect(len: usize, values: impl Iterator<Item = T>) -> Self {
         match Blank::new(len) {
             Some(mut blank) => {
@@ -50,13 +48,13 @@ impl<T: Pod + Send> Buffer<T> {
                 }
                 blank.freeze()
             }
-            // No memory: the allocator knows what to do.
+            // If no pages are available, fall back to the allocator.
             None => Self::plain(values.take(len).collect()),
         }
     }
 
-    /// `len` values from byte `offset` on of a mapped file, which must not be changed while it is mapped; `None` when
-    /// they are not inside it or begin where no value may.
+    /// The `len` values at byte `offset` of a mapped file, which must not be changed while it is mapped. `None` if
+    /// they are out of range or misaligned.
     pub fn mapped(file: &Bytes, offset: usize, len: usize) -> Option<Self> {
         let to = offset.checked_add(len.checked_mul(size_of::<T>())?)?;
         bytemuck::try_cast_slice::<u8, T>(file.get(offset..to)?).ok()?;
@@ -67,7 +65,7 @@ impl<T: Pod + Send> Buffer<T> {
         })
     }
 
-    /// The same values in memory that only this process can change: a copy where they lie in a mapped file.
+    /// The values in private memory. A copy if they lie in a mapped file.
     pub fn in_memory(&self) -> Self {
         match self.mapped {
             true => Self::collect(self.len(), self.iter().copied()),
@@ -75,7 +73,7 @@ impl<T: Pod + Send> Buffer<T> {
         }
     }
 
-    /// Bytes that lie in a mapped file and not in memory of their own.
+    /// Bytes that lie in a mapped file.
     pub fn mapped_bytes(&self) -> u64 {
         if self.mapped {
             self.bytes.len() as u64
@@ -88,7 +86,7 @@ impl<T: Pod + Send> Buffer<T> {
         Self::own(Plain(values), usize::MAX)
     }
 
-    /// The first `len` bytes of memory that belongs to nobody else.
+    /// Wraps the first `len` bytes of private memory.
     fn own(owner: impl AsRef<[u8]> + Send + 'static, len: usize) -> Self {
         let mut bytes = Bytes::from_owner(owner);
         bytes.truncate(len);
@@ -114,7 +112,7 @@ impl<T: Pod + Send> std::ops::Deref for Buffer<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // Length and alignment were right when the buffer was made, and neither changes.
+        // Length and alignment were checked on creation and do not change.
         bytemuck::cast_slice(&self.bytes)
     }
 }
@@ -153,7 +151,7 @@ impl<T> std::fmt::Debug for Buffer<T> {
     }
 }
 
-/// An array that is being filled: zeros at first.
+/// A buffer under construction, initially zero.
 pub struct Blank<T> {
     storage: Filling<T>,
     len: usize,
@@ -173,10 +171,10 @@ enum Filling<T> {
 }
 
 impl<T: Pod + Send> Blank<T> {
-    /// `len` zeros, unless there is no memory for them.
+    /// Allocates `len` zeros, or returns `None` if there is no memory.
     pub fn new(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<T>())?;
-        if bytes >= LEAST
+        if bytes >= MIN_PAGED_BYTES
             && let Ok(pages) = MmapMut::map_anon(bytes)
         {
             advise(&pages);
@@ -190,7 +188,7 @@ impl<T: Pod + Send> Blank<T> {
         Some(Self { storage, len })
     }
 
-    /// The array, from now on as it is.
+    /// Turns it into a read-only buffer.
     pub fn freeze(self) -> Buffer<T> {
         match self.storage {
             Filling::Pages(pages) => Buffer::own(pages, self.len * size_of::<T>()),
@@ -221,7 +219,7 @@ impl<T: Pod + Send> std::ops::DerefMut for Blank<T> {
     }
 }
 
-/// Asks for huge pages; without them everything works as well.
+/// Requests huge pages. Failure is harmless.
 fn advise(pages: &MmapMut) {
     #[cfg(target_os = "linux")]
     let _ = pages.advise(memmap2::Advice::HugePage);
@@ -248,7 +246,7 @@ mod tests {
             let clone = buffer.clone();
             assert_eq!(clone.as_ptr(), buffer.as_ptr(), "a clone shares the memory");
             assert!(
-                2 * len < LEAST || buffer.as_ptr().addr().is_multiple_of(64),
+                2 * len < MIN_PAGED_BYTES || buffer.as_ptr().addr().is_multiple_of(64),
                 "aligned for SIMD"
             );
         }

@@ -1,8 +1,8 @@
-//! Typed parameters made out of one table.
+//! Typed parameters from one table.
 //!
-//! [`parameters!`](crate::parameters) takes a list of parameters, each with documentation, type, default and rule. It makes
-//! a struct of them and implements [`Parameters`]: the table that validation, `key = value` settings, the program's
-//! `garlic config`, Python and the reference page all read. Groups nest; keys are unique over all groups.
+//! [`parameters!`](crate::parameters) takes a list of parameters, each with documentation, type, default and rule. It
+//! defines a struct and implements [`Parameters`]. Validation, `key = value` settings, `garlic config`, Python and
+//! the reference page all use this table. Groups nest, and keys are unique over all groups.
 
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap as _;
@@ -11,29 +11,29 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// What a value must be.
+/// A rule for the values of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<T> {
-    /// The rule in words.
+    /// The rule as text.
     pub text: &'static str,
-    /// Whether a value follows it.
+    /// Whether a value follows the rule.
     pub allows: fn(&T) -> bool,
 }
 
 impl<T> Rule<T> {
-    /// A rule in words and as a function.
+    /// Creates a rule from its text and a predicate.
     pub const fn new(text: &'static str, allows: fn(&T) -> bool) -> Self {
         Self { text, allows }
     }
 
-    /// Every value of the type.
+    /// Allows every value.
     pub const fn any() -> Self {
         Self::new("", |_| true)
     }
 }
 
 impl Rule<usize> {
-    /// 1 or more.
+    /// At least 1.
     pub const AT_LEAST_ONE: Self = Self::new("must be at least 1", |v| *v >= 1);
 }
 
@@ -42,39 +42,39 @@ impl Rule<f64> {
     pub const SHARE: Self = Self::new("must be in (0, 1]", |v| *v > 0.0 && *v <= 1.0);
     /// Above 0.
     pub const POSITIVE: Self = Self::new("must be above 0", |v| *v > 0.0 && v.is_finite());
-    /// 0 or above.
+    /// At least 0.
     pub const WEIGHT: Self = Self::new("must be 0 or above", |v| *v >= 0.0 && v.is_finite());
 }
 
-/// One row of the table of parameters.
+/// A row of the parameter table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name in settings, in files and in Python.
+    /// The name in settings, files and Python.
     pub key: &'static str,
-    /// The part of a build that it belongs to.
+    /// The group that the parameter belongs to.
     pub group: &'static str,
-    /// What it does.
+    /// The description.
     pub about: &'static str,
-    /// Which values are allowed; empty where all of its type are.
+    /// The allowed values as text. Empty if all values of the type are allowed.
     pub rule: &'static str,
 }
 
-/// A struct of parameters; [`parameters!`](crate::parameters) implements it.
+/// A struct of parameters, implemented by [`parameters!`](crate::parameters).
 pub trait Parameters {
-    /// The table, this struct's own parameters first, then those of its groups.
+    /// The table: the parameters of this struct, then those of its groups.
     fn table(&self) -> Vec<Parameter>;
-    /// All values by their keys, in the order of the table.
+    /// All values by key, in the order of the table.
     fn values(&self) -> Vec<(&'static str, Value)>;
-    /// Sets a parameter; `None` when there is none of this key, an error text when the value does not fit.
+    /// Sets a parameter. Returns `None` for an unknown key, and an error text for an unsuitable value.
     fn set_value(&mut self, key: &str, value: &Value) -> Option<std::result::Result<(), String>>;
-    /// Checks every value by its rule.
+    /// Checks every value against its rule.
     ///
     /// # Errors
-    /// [`Error::Config`]: the first value that is out of range.
+    /// [`Error::Config`] for the first value out of range.
     fn check_rules(&self) -> Result<()>;
 }
 
-/// All parameters of building one kind of index.
+/// All parameters of one kind of index.
 pub trait Configuration: Parameters + Default + Clone {
     /// Checks rules between parameters.
     ///
@@ -84,22 +84,22 @@ pub trait Configuration: Parameters + Default + Clone {
         Ok(())
     }
 
-    /// Checks every value; the first one out of range is the error.
+    /// Checks all values.
     ///
     /// # Errors
-    /// [`Error::Config`] with the key and what is allowed.
+    /// [`Error::Config`] with the first key out of range and the allowed values.
     fn validate(&self) -> Result<()> {
         self.check_rules()?;
         self.check_together()
     }
 
-    /// Every key, in the order of the table.
+    /// All keys, in the order of the table.
     fn keys() -> Vec<&'static str> {
         let table = Self::default().table();
         table.into_iter().map(|parameter| parameter.key).collect()
     }
 
-    /// Sets one parameter from text, such as `set("cells", "256")`. Bare words are taken as strings.
+    /// Sets a parameter from text, such as `set("cells", "256")`. Bare words are strings.
     ///
     /// # Errors
     /// [`Error::UnknownKey`] with the nearest key, [`Error::Config`] for a value of the wrong type.
@@ -107,7 +107,7 @@ pub trait Configuration: Parameters + Default + Clone {
         self.put(key.trim(), &parse(text.trim()))
     }
 
-    /// Sets one parameter from a JSON value.
+    /// Sets a parameter from a JSON value.
     ///
     /// # Errors
     /// Those of [`Configuration::set`].
@@ -143,18 +143,18 @@ pub trait Configuration: Parameters + Default + Clone {
         Ok(())
     }
 
-    /// The configuration as TOML text; [`Configuration::apply_toml`] takes it back.
+    /// The configuration as TOML text, which [`Configuration::apply_toml`] reads.
     #[cfg(feature = "toml")]
     fn to_toml(&self) -> String {
         let lines = self.values().into_iter();
-        // JSON's numbers, booleans, strings and lists of numbers are TOML's, too.
+        // JSON's numbers, booleans, strings and lists of numbers are valid TOML.
         lines
             .map(|(key, value)| format!("{key} = {value}\n"))
             .collect()
     }
 }
 
-/// Writes parameters as a flat map, in the order of the table.
+/// Serializes parameters as a flat map, in the order of the table.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -170,12 +170,12 @@ pub fn serialize<S: Serializer>(
     map.end()
 }
 
-/// Numbers, lists and quoted text as JSON has them; everything else is a string.
+/// Parses numbers, lists and quoted text as JSON. Everything else is a string.
 fn parse(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
-    // `.5`, `5.` and `20_000`, which are no numbers in JSON.
+    // `.5`, `5.` and `20_000` are not JSON numbers.
     let number = text.replace('_', "").parse().ok();
     match number.filter(|v: &f64| v.is_finite()) {
         Some(number) => Value::from(number),
@@ -183,10 +183,10 @@ fn parse(text: &str) -> Value {
     }
 }
 
-/// A value of a parameter's type. Numbers take that type when nothing is lost: `2e4` is a whole number, too.
+/// Converts a value to the type of a parameter. Numbers are converted if that is exact, so `2e4` is a valid integer.
 ///
 /// # Errors
-/// What the type expects instead.
+/// The expected type.
 #[doc(hidden)]
 pub fn convert<T: DeserializeOwned>(value: &Value) -> std::result::Result<T, String> {
     let whole = match value.as_f64() {
@@ -202,11 +202,11 @@ pub fn convert<T: DeserializeOwned>(value: &Value) -> std::result::Result<T, Str
 /// A parameter's value as JSON.
 #[doc(hidden)]
 pub fn to_json(value: &impl Serialize) -> Value {
-    // Numbers, booleans, plain enums and lists of numbers always serialise.
+    // Numbers, booleans, plain enums and lists of numbers always serialize.
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// The key with the smallest edit distance, if it is near enough to be a slip.
+/// The key with the smallest edit distance, if it is near enough to be a typo.
 pub fn nearest_key(key: &str, keys: &[&str]) -> Option<String> {
     let folded = key.to_lowercase().replace('-', "_");
     keys.iter()

@@ -1,9 +1,9 @@
-//! The one error type of the library.
+//! The error type of the library.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What can go wrong while building, searching, saving or opening an index.
+/// Errors of building, searching, saving and opening an index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,34 +13,34 @@ pub enum Error {
     /// More rows than 32-bit positions can address.
     #[error("{rows} vectors are more than one index holds ({limit}); split the data into shards")]
     TooManyVectors {
-        /// Rows that were given.
+        /// Number of rows.
         rows: usize,
-        /// Rows that fit.
+        /// Upper limit.
         limit: usize,
     },
     /// The number of values is not a multiple of the dimension, or the dimension is zero.
     #[error(transparent)]
     Shape(#[from] garlic_linalg::ShapeError),
-    /// A vector of the data set holds NaN or infinity.
+    /// A vector of the data set contains NaN or infinity.
     #[error(
         "vector {row} has the value {value} at coordinate {column}; only finite numbers can be indexed"
     )]
     NotFinite {
-        /// Row of the offending value.
+        /// Row of the value.
         row: usize,
-        /// Coordinate of the offending value.
+        /// Coordinate of the value.
         column: usize,
         /// The value.
         value: f32,
     },
-    /// A query holds NaN or infinity.
+    /// A query contains NaN or infinity.
     #[error(
         "query {row} has the value {value} at coordinate {column}; only finite numbers can be searched for"
     )]
     QueryNotFinite {
-        /// Number of the query in its batch, from 0.
+        /// Number of the query in its batch, starting at 0.
         row: usize,
-        /// Coordinate of the offending value.
+        /// Coordinate of the value.
         column: usize,
         /// The value.
         value: f32,
@@ -51,9 +51,9 @@ pub enum Error {
          scale the data so that values stay below {limit:e}"
     )]
     TooLarge {
-        /// Row of the offending value.
+        /// Row of the value.
         row: usize,
-        /// Coordinate of the offending value.
+        /// Coordinate of the value.
         column: usize,
         /// The value.
         value: f32,
@@ -66,9 +66,9 @@ pub enum Error {
          stay below {limit:e}"
     )]
     QueryTooLarge {
-        /// Number of the query in its batch, from 0.
+        /// Number of the query in its batch, starting at 0.
         row: usize,
-        /// Coordinate of the offending value.
+        /// Coordinate of the value.
         column: usize,
         /// The value.
         value: f32,
@@ -83,23 +83,23 @@ pub enum Error {
     TooSmall {
         /// The largest magnitude of a value.
         largest: f32,
-        /// What it has to be.
+        /// Lower limit of the largest magnitude.
         limit: f32,
     },
-    /// Neighbours in an exact search with the metric cosine that vectors of unit length, as they are stored, cannot tell
-    /// from others.
+    /// An exact search with the cosine metric whose neighbours cannot be distinguished from others, because the
+    /// stored unit vectors are rounded.
     #[error(
         "query {row}: near the cosine distance {distance:e} vectors are closer together than unit vectors of 32 bits can \
          tell, so that an exact answer cannot be proved; subtract the mean from data and queries, use the metric \
          euclidean, or search without exact"
     )]
     TooClose {
-        /// Number of the query in its batch, from 0.
+        /// Number of the query in its batch, starting at 0.
         row: usize,
-        /// The distance at which neighbours and others meet.
+        /// The distance of the last neighbour.
         distance: f32,
     },
-    /// A vector without direction, in a data set for the cosine metric.
+    /// A zero vector in a data set for the cosine metric.
     #[error(
         "vector {row} is zero and has no direction: the metric cosine cannot take it; remove it"
     )]
@@ -107,13 +107,13 @@ pub enum Error {
         /// Row of the vector.
         row: usize,
     },
-    /// A query without direction, for the cosine metric.
+    /// A zero query with the cosine metric.
     #[error("query {row} is zero and has no direction: with the metric cosine nothing is near it")]
     ZeroQuery {
-        /// Number of the query in its batch, from 0.
+        /// Number of the query in its batch, starting at 0.
         row: usize,
     },
-    /// A vector longer than all that an index for inner products was built from.
+    /// A vector longer than the limit of an index for inner products.
     #[error(
         "vector {row} has the length {length}, the index for inner products was built for lengths up to {longest}; \
          build it anew with this vector"
@@ -123,10 +123,10 @@ pub enum Error {
         row: usize,
         /// Its length.
         length: f64,
-        /// The largest length that the index takes.
+        /// The limit.
         longest: f32,
     },
-    /// A query of another dimension than the index.
+    /// A query whose dimension differs from that of the index.
     #[error("the index was built for dimension {expected}, the query has {found}")]
     Dimension {
         /// Dimension of the index.
@@ -134,7 +134,7 @@ pub enum Error {
         /// Dimension of the query.
         found: usize,
     },
-    /// Vectors of another dimension than the index.
+    /// Vectors whose dimension differs from that of the index.
     #[error("the index was built for dimension {expected}, the vectors have {found}")]
     VectorDimension {
         /// Dimension of the index.
@@ -142,63 +142,63 @@ pub enum Error {
         /// Dimension of the vectors.
         found: usize,
     },
-    /// Not as many identifiers as vectors.
+    /// The numbers of identifiers and vectors differ.
     #[error(
         "there are {vectors} vectors but {ids} identifiers; give one identifier for each vector"
     )]
     IdCount {
-        /// Vectors that were given.
+        /// Number of vectors.
         vectors: usize,
-        /// Identifiers that were given.
+        /// Number of identifiers.
         ids: usize,
     },
-    /// An identifier that is already taken.
+    /// An identifier that exists already.
     #[error("the identifier {id} is there already; update it, or remove it first")]
     IdExists {
         /// The identifier.
         id: u64,
     },
-    /// An identifier that comes twice in one batch.
+    /// An identifier that occurs twice in one batch.
     #[error("the identifier {id} comes twice; name each point once")]
     IdTwice {
         /// The identifier.
         id: u64,
     },
-    /// An identifier that does not fit.
+    /// An identifier above the limit.
     #[error("the identifier {id} is too large; identifiers must be below 2^63")]
     IdTooLarge {
         /// The identifier.
         id: u64,
     },
-    /// An identifier that no point has.
+    /// An unknown identifier.
     #[error("there is no point with the identifier {id}; add it first")]
     UnknownId {
         /// The identifier.
         id: u64,
     },
-    /// A change of an index that cannot be changed.
+    /// A change of a read-only kind of index.
     #[error(
         "an index built by the published method cannot be changed; build with the default preset for updates"
     )]
     Unchanging,
-    /// A change of an index whose points lie in two cells.
+    /// A change of an index with points in two cells, which is read-only.
     #[error(
         "an index whose points lie in second cells as well cannot be changed; build it without `spill` for updates"
     )]
     Spilled,
-    /// A vector that the stored type cannot hold.
+    /// A vector that the stored type cannot represent.
     #[error(
         "vector {row} has the value {value} at coordinate {column}, which the index cannot store as {stored}; build \
          it with store = \"f32\" to add such vectors"
     )]
     NotStorable {
-        /// Row of the offending value.
+        /// Row of the value.
         row: usize,
-        /// Coordinate of the offending value.
+        /// Coordinate of the value.
         column: usize,
         /// The value.
         value: f32,
-        /// The type that the vectors are stored in.
+        /// The type of the stored vectors.
         stored: &'static str,
     },
     /// A search parameter out of range.
@@ -206,23 +206,23 @@ pub enum Error {
     SearchParameter {
         /// Name of the parameter.
         name: &'static str,
-        /// Value that was given.
+        /// The value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         rule: &'static str,
     },
-    /// A filter's predicate searches with the filter that it belongs to.
+    /// The predicate of a filter searches with its own filter.
     #[error(
         "the filter's function searches with the same filter, which would never end; search with another filter in it, \
          or with none"
     )]
     FilterInItself,
-    /// A configuration key that does not exist.
+    /// An unknown configuration key.
     #[error("unknown configuration key `{key}`{}", suggestion.as_ref().map(|s| format!(": did you mean `{s}`?")).unwrap_or_default())]
     UnknownKey {
-        /// The key that was given.
+        /// The key.
         key: String,
-        /// The nearest key that exists, if one is near.
+        /// The nearest existing key, if there is one.
         suggestion: Option<String>,
     },
     /// A configuration value of the wrong type or out of range.
@@ -230,21 +230,21 @@ pub enum Error {
     Config {
         /// The key.
         key: String,
-        /// What is wrong and what is allowed.
+        /// The fault and the allowed values.
         message: String,
     },
-    /// A configuration text that is not TOML.
+    /// A configuration text that is not valid TOML.
     #[error("the configuration is not valid TOML: {0}")]
     ConfigSyntax(String),
-    /// The cancel flag was raised.
+    /// The work was cancelled.
     #[error("cancelled")]
     Cancelled,
     /// The worker threads could not be started.
     #[error("could not start {threads} worker threads: {message}")]
     Threads {
-        /// Threads that were asked for.
+        /// Number of threads requested.
         threads: usize,
-        /// The system's reason.
+        /// The reason given by the system.
         message: String,
     },
     /// A mapped file whose cells and bins are out of order.
@@ -257,7 +257,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason given by the system.
         source: io::Error,
     },
     /// A file that is not an index, is damaged, or is of another format version.
@@ -265,10 +265,10 @@ pub enum Error {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: crate::file::FormatError,
     },
-    /// Somebody else writes to the index directory.
+    /// Another process or handle has the index directory open for writing.
     #[error(
         "{path}: another writer has this index directory open; close it first, or open the directory read-only",
         path = path.display()
@@ -277,17 +277,17 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The path of an index directory does not name what was opened there any more.
+    /// The path of an index directory no longer leads to the opened directory.
     #[error(
         "{path}: this index directory was moved, replaced or removed while it was open (or its file LOCK was); nothing \
          was written, open the directory again where it is now",
         path = path.display()
     )]
     Moved {
-        /// Where the directory was opened.
+        /// The path at which the directory was opened.
         path: PathBuf,
     },
-    /// The index directory was opened by the process that this one was forked from.
+    /// The index directory was opened by the parent process, before a fork.
     #[error(
         "{path}: this process was forked from the one that opened the index directory, which alone can write to it; close \
          it there and open it here",
@@ -297,22 +297,22 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// There is no index directory, or there is one where none should be.
+    /// A path that is not an index directory, or that unexpectedly is one.
     #[error("{path}: {message}", path = path.display())]
     Directory {
-        /// The directory, or the file in it that is wrong.
+        /// The directory, or the wrong file in it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
-    /// A record of the log is not what was written, although it had been acknowledged.
+    /// An acknowledged record of the log is damaged.
     #[error("{path}: the log is damaged at byte {offset}: {message}", path = path.display())]
     Log {
         /// The log.
         path: PathBuf,
-        /// Where the record begins.
+        /// Start of the record.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
     /// The handle was opened read-only.
@@ -321,7 +321,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// An earlier write failed, so that it is unknown what the device holds.
+    /// An earlier write failed, so the content of the device is unknown.
     #[error(
         "{path}: an earlier write failed ({message}); searches go on, open the directory again to write",
         path = path.display()

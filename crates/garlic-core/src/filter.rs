@@ -1,7 +1,7 @@
-//! Searching among some of the points only.
+//! Filters: restrict a search to some of the points.
 //!
-//! A filter names identifiers; a search needs positions. Each index translates a filter once for every snapshot; the
-//! translation is kept with the filter, so that many queries share it.
+//! A filter names identifiers, a search needs positions. Each index translates a filter once per snapshot. The filter
+//! keeps the translation, so that many queries share it.
 
 use std::any::Any;
 use std::fmt;
@@ -12,33 +12,33 @@ use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
 
-/// Points that a search may find, named by their identifiers. Cheap to copy; reuse one filter for many queries.
+/// A set of identifiers that a search may return. Clones are cheap. Reuse one filter for many queries.
 #[derive(Clone)]
 pub struct Filter(Arc<Inner>);
 
 struct Inner {
     ids: IdSet,
-    /// The latest translation, and the snapshot that it was made for.
+    /// The latest translation, and the snapshot that it belongs to.
     translated: Mutex<Option<(Box<dyn Stamp>, Translation)>>,
-    /// The thread that is making one, and has the lock of `translated`.
+    /// The thread that is translating and holds the lock of `translated`.
     translating: Mutex<Option<ThreadId>>,
 }
 
 type Translation = Arc<dyn Any + Send + Sync>;
 
-/// What tells one snapshot of an index from all others.
+/// Identifies a snapshot of an index.
 pub trait Stamp: Any + Send {
-    /// Whether both are stamps of one snapshot.
-    fn is(&self, other: &dyn Any) -> bool;
+    /// Whether both identify the same snapshot.
+    fn is_same_as(&self, other: &dyn Any) -> bool;
 }
 
 /// The identifiers that a filter allows.
 pub enum IdSet {
     /// A compressed bitmap.
     Bitmap(RoaringTreemap),
-    /// In order, each once.
+    /// Sorted identifiers without duplicates.
     Sorted(Vec<u64>),
-    /// Those that a function is true of.
+    /// The identifiers for which a function returns true.
     Predicate(Box<dyn Fn(u64) -> bool + Send + Sync>),
 }
 
@@ -69,7 +69,7 @@ impl Filter {
         Self::new(IdSet::Bitmap(ids))
     }
 
-    /// The points of these identifiers; they need no order and may come twice.
+    /// Allows these identifiers, in any order and with duplicates.
     pub fn ids(ids: impl Into<Vec<u64>>) -> Self {
         let mut ids = ids.into();
         ids.sort_unstable();
@@ -77,9 +77,9 @@ impl Filter {
         Self::new(IdSet::Sorted(ids))
     }
 
-    /// The points whose identifiers the predicate is true of. It is asked once for every point of a snapshot.
+    /// Allows the identifiers for which the predicate returns true. It is called once for every point of a snapshot.
     ///
-    /// The predicate may search, but not with this very filter: such a search fails with
+    /// The predicate may search, but not with this filter. Such a search fails with
     /// [`Error::FilterInItself`](crate::Error::FilterInItself).
     pub fn predicate(allows: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
         Self::new(IdSet::Predicate(Box::new(allows)))
@@ -93,11 +93,10 @@ impl Filter {
         }))
     }
 
-    /// The filter as an index uses it for the snapshot of `stamp`: what `translate` makes of it, or has made of it
-    /// before.
+    /// The translation of the filter for the snapshot of `stamp`, from the cache or from `translate`.
     ///
     /// # Errors
-    /// [`Error::FilterInItself`] when its predicate searches with it.
+    /// [`Error::FilterInItself`] if the predicate searches with its own filter.
     pub fn translated<T: Any + Send + Sync>(
         &self,
         stamp: impl Stamp,
@@ -105,13 +104,13 @@ impl Filter {
     ) -> Result<Arc<T>> {
         let inner = &*self.0;
         let here = thread::current().id();
-        // This thread would wait for itself, and then ask the predicate about each point for each point.
+        // This thread would wait for itself.
         if *lock(&inner.translating) == Some(here) {
             return Err(Error::FilterInItself);
         }
         let mut translated = lock(&inner.translated);
         if let Some((known, made)) = &*translated
-            && known.is(&stamp)
+            && known.is_same_as(&stamp)
             && let Ok(made) = Arc::clone(made).downcast::<T>()
         {
             return Ok(made);
@@ -128,7 +127,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Names the thread that makes a translation, until it is dropped; also when the predicate panics.
+/// Names the translating thread until it is dropped, even if the predicate panics.
 struct Translating<'a>(&'a Inner);
 
 impl<'a> Translating<'a> {
@@ -150,7 +149,7 @@ impl fmt::Debug for Filter {
     }
 }
 
-/// Filters are equal when they are copies of one.
+/// Filters are equal if they are clones of one filter.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,4 +1,4 @@
-//! What every kind of index can do.
+//! The interface that all kinds of index share.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::query::{Answer, RangeSearch, Search};
 use crate::shapes::CellShapes;
 use crate::transform::Transform;
 
-/// A nearest-neighbour index of any kind: what a program needs that does not care which.
+/// A nearest-neighbour index of any kind.
 pub trait NeighborIndex: fmt::Debug + Send + Sync {
     /// Dimension of the vectors.
     fn dim(&self) -> usize;
@@ -23,38 +23,38 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// What "near" means.
+    /// The metric.
     fn metric(&self) -> Metric;
     /// Number of cells.
     fn cells(&self) -> usize;
-    /// Number of points of every cell; a point that belongs to several cells counts in each.
+    /// Number of points of every cell. A point in several cells counts in each.
     fn cell_sizes(&self) -> Vec<usize>;
-    /// The name of the type that coordinates are stored in: `f32`, `f16` or `u8`.
+    /// The element type of the stored vectors: `f32`, `f16` or `u8`.
     fn stored_as(&self) -> &'static str;
-    /// Bytes by part.
+    /// Memory use in bytes, by part.
     fn memory(&self) -> Memory;
     /// Bytes of these that lie in a mapped file.
     fn mapped_bytes(&self) -> u64;
-    /// The preset that it was built with: `default` or `paper`.
+    /// The preset of the build: `default` or `paper`.
     fn preset(&self) -> &'static str;
-    /// The parameters that it was built with, in the order of their table.
+    /// The parameters of the build, in the order of their table.
     fn parameters(&self) -> Vec<(&'static str, Value)>;
-    /// What else there is to say about this kind of index, by name.
+    /// Further facts about this kind of index, by name.
     fn details(&self) -> Vec<(&'static str, Value)>;
 
     /// Identifiers of all points, in no particular order.
     fn ids(&self) -> Vec<u64>;
-    /// The vector of an identifier, as it is stored: rounded in half precision, of unit length with cosine distances.
+    /// The stored vector of an identifier. It is rounded with half precision and normalized with the cosine metric.
     fn get(&self, id: u64) -> Option<Vec<f32>>;
-    /// Whether there is a point of this identifier.
+    /// Whether a point has this identifier.
     fn contains(&self, id: u64) -> bool {
         self.get(id).is_some()
     }
-    /// An identifier that no point has, nor any above it.
+    /// An unused identifier. All larger ones are unused, too.
     fn next_id(&self) -> u64;
-    /// The change of coordinates between the stored vectors and the space that cells live in.
+    /// The transform from stored vectors to the space of the cells.
     fn transform(&self) -> &Transform;
-    /// The way from the user's vectors to the stored ones.
+    /// The embedding of the user's vectors into the stored ones.
     fn embedding(&self) -> &Embedding;
     /// The cells as Gaussians.
     fn shapes(&self) -> Box<dyn CellShapes + '_>;
@@ -62,29 +62,29 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     fn search(&self, query: &[f32], search: &Search) -> Result<Answer>;
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>>;
     /// All points within a radius of every query, in order, on [`RangeSearch::threads`] threads.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>>;
-    /// A searcher with buffers of its own: the fastest way to run many single queries on one thread.
+    /// A searcher with its own buffers. This is the fastest way to run many single queries on one thread.
     fn searcher(&self) -> Box<dyn NeighborSearcher + '_>;
-    /// Whether a search can aim at a recall.
+    /// Whether searches accept a recall target.
     fn takes_recall(&self) -> bool;
     /// The `count` best cells of a query, best first.
     ///
     /// # Errors
-    /// A query that is not allowed.
+    /// Fails for an invalid query.
     fn route(&self, query: &[f32], count: usize) -> Result<Vec<u32>>;
 
-    /// Writes the index to a file, replacing what is there all at once.
+    /// Writes the index to a file and replaces an existing one atomically.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) with the path.
@@ -92,22 +92,22 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     /// The bytes that [`NeighborIndex::save`] writes.
     ///
     /// # Errors
-    /// When threads or memory are missing.
+    /// Fails if threads or memory are not available.
     fn to_bytes(&self) -> Result<Vec<u8>>;
 }
 
-/// Searches one index, query after query.
+/// Searches one index, one query at a time.
 pub trait NeighborSearcher {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer>;
 
-    /// The answers of every combination of `probes` and `bins`, ordered by probes, then bins.
+    /// The answers for every combination of `probes` and `bins`, ordered by probes, then bins.
     ///
     /// # Errors
-    /// A query or a parameter that is not allowed.
+    /// Fails for an invalid query or parameter.
     fn search_grid(
         &mut self,
         query: &[f32],

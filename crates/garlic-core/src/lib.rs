@@ -1,12 +1,12 @@
-//! What the indexes of GARLIC share. Use `garlic-ann` (the index) or `garlic-paper` (the published method) instead:
-//! both re-export what their users need.
+//! Shared parts of the GARLIC indexes. Use `garlic-ann` (the index) or `garlic-paper` (the published method) instead.
+//! Both re-export what their users need.
 //!
-//! A vector comes in through [`metric`] (every metric becomes Euclidean) and is kept by [`vectors`]. A query is a
-//! [`Search`] or a [`RangeSearch`], may carry a [`Filter`], collects its neighbours in a [`TopK`] and ends as an
-//! [`Answer`] with [`SearchStats`]. [`mod@file`] is the container that every index is saved in; [`config`] makes typed
-//! parameters out of one table.
+//! [`metric`] embeds vectors so that every metric becomes Euclidean, and [`vectors`] stores them. A query is a
+//! [`Search`] or a [`RangeSearch`], possibly with a [`Filter`]. It collects neighbours in a [`TopK`] and returns an
+//! [`Answer`] with [`SearchStats`]. [`mod@file`] is the container of saved indexes, and [`config`] builds typed
+//! parameters from one table.
 //!
-//! The rule of this crate: no index of its own. It may use `garlic-simd` and `garlic-linalg`.
+//! This crate contains no index. It may use `garlic-simd` and `garlic-linalg`.
 
 pub mod buffer;
 mod cancel;

@@ -1,21 +1,21 @@
-//! Lists of numbers end to end, such as the points of every cell.
+//! Lists of numbers in one array, such as the points of every cell.
 
-/// Lists of cells or points, one list a row.
+/// Lists of cells or points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
-    /// Where each list begins in `items`, and the end of the last.
+    /// Start of each list in `items`, followed by the end of the last.
     pub offsets: Vec<usize>,
-    /// All lists, one behind the other.
+    /// All lists, one after the other.
     pub items: Vec<u32>,
 }
 
 impl Lists {
-    /// How many lists there are.
+    /// Number of lists.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -26,7 +26,7 @@ impl Lists {
         &self.items[self.offsets[i]..self.offsets[i + 1]]
     }
 
-    /// From pairs (list, item): items keep the order in which they come.
+    /// Groups pairs of (list, item). Items keep their order.
     pub fn group(lists: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut offsets = vec![0usize; lists + 1];
         for (list, _) in pairs.clone() {
@@ -51,7 +51,7 @@ impl Lists {
     }
 }
 
-/// Every point with its label, in the order that [`Lists::group`] takes.
+/// Pairs of (label, point) for [`Lists::group`].
 pub fn by_label(labels: &[u32]) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
     labels.iter().zip(0..).map(|(label, point)| (*label, point))
 }

@@ -1,26 +1,26 @@
-//! Finding the position of an identifier.
+//! The map from identifiers to positions.
 
-/// Stands for an identifier that is not there.
-const GONE: u32 = u32::MAX;
+/// Marks an unused identifier.
+const NO_POSITION: u32 = u32::MAX;
 
 /// Positions of identifiers.
 #[derive(Debug)]
 pub enum IdLookup {
-    /// Position by identifier, `GONE` where there is none: for identifiers that are nearly row numbers.
+    /// Position by identifier, or `NO_POSITION`. For identifiers that are nearly row numbers.
     Dense(Vec<u32>),
-    /// Sorted by identifier.
+    /// Pairs of identifier and position, sorted by identifier.
     Sorted(Vec<(u64, u32)>),
 }
 
 impl IdLookup {
-    /// The table of identifiers that stand at their positions.
+    /// Builds the map for identifiers in the order of their positions.
     pub fn new(ids: &[u64]) -> Self {
         let largest = ids.iter().copied().max().unwrap_or(0);
         if largest < 4 * ids.len() as u64 {
-            let mut positions = vec![GONE; largest as usize + 1];
-            // The first, of a point that lies in two cells.
+            let mut positions = vec![NO_POSITION; largest as usize + 1];
+            // In reverse order, so that the first position of a point with two positions wins.
             for (position, id) in ids.iter().enumerate().rev() {
-                // In a file that is being overwritten it may no longer be one of those seen above.
+                // If a mapped file is being overwritten, the identifier may exceed the maximum from above.
                 if let Some(place) = positions.get_mut(*id as usize) {
                     *place = position as u32;
                 }
@@ -33,12 +33,12 @@ impl IdLookup {
         Self::Sorted(pairs)
     }
 
-    /// The position of an identifier in the base.
+    /// The position of an identifier.
     pub fn position(&self, id: u64) -> Option<u32> {
         match self {
             Self::Dense(positions) => {
                 let at = usize::try_from(id).ok()?;
-                positions.get(at).copied().filter(|p| *p != GONE)
+                positions.get(at).copied().filter(|p| *p != NO_POSITION)
             }
             Self::Sorted(pairs) => {
                 let at = pairs.binary_search_by_key(&id, |pair| pair.0).ok()?;
@@ -55,7 +55,7 @@ impl IdLookup {
         }
     }
 
-    /// Bytes that the table takes.
+    /// Bytes in memory.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Dense(positions) => size_of_val(positions.as_slice()) as u64,

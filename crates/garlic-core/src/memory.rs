@@ -1,4 +1,4 @@
-//! How many bytes the parts of an index take.
+//! Memory use of the parts of an index.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct Memory {
     pub ids: u64,
     /// Means of the cells.
     pub means: u64,
-    /// Cholesky factors, with what routing derives from them.
+    /// Cholesky factors or variances, with derived data for routing.
     pub factors: u64,
     /// Frames of the cells.
     pub frames: u64,
@@ -20,16 +20,16 @@ pub struct Memory {
     pub bins: u64,
     /// Codes of the points.
     pub codes: u64,
-    /// Normalisation and rotation.
+    /// The transform: mean, scale and rotation.
     pub rotation: u64,
-    /// Points, bins and marks that are not compacted yet, and what finds points by their identifiers.
+    /// Changes that are not compacted yet, and the map from identifiers to positions.
     pub changes: u64,
-    /// Everything.
+    /// The sum of all parts.
     pub total: u64,
 }
 
 impl Memory {
-    /// The same with the sum of all parts.
+    /// Fills in the sum of all parts.
     #[must_use]
     pub fn summed(mut self) -> Self {
         self.total = self.vectors

@@ -1,4 +1,4 @@
-//! Threads for changes and batch searches of an index: pools of our own, started when first needed and then kept.
+//! Thread pools for updates and batch searches. They are started on first use and kept.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Pools that are kept: one for changes, and those of the latest batch searches.
-const MOST_POOLS: usize = 3;
+/// Number of pools that are kept: one for updates, and those of the latest batch searches.
+const MAX_POOLS: usize = 3;
 
-/// Worker threads that all copies of an index share.
+/// Worker threads that all clones of an index share.
 #[derive(Clone, Default)]
 pub struct Workers {
     pools: Arc<Mutex<Vec<Arc<Pool>>>>,
-    /// How many threads [`Workers::get`] gives; as many as there are cores unless set.
+    /// Number of threads of [`Workers::get`]. The default is the number of cores.
     threads: Option<usize>,
 }
 
 impl Workers {
-    /// Workers of a given number, for tests of what must not depend on it.
+    /// Workers with this number of threads, for tests.
     pub fn of(threads: usize) -> Self {
         Self {
             threads: Some(threads),
@@ -27,11 +27,11 @@ impl Workers {
         }
     }
 
-    /// As many threads as there are cores, or one where the system gives no more; the result of work does not depend on
-    /// their number.
+    /// A pool with one thread per core, or with one thread if the system provides no more. Results do not depend on
+    /// the number of threads.
     ///
     /// # Errors
-    /// [`Error::Threads`] when the system gives none.
+    /// [`Error::Threads`] if no thread can be started.
     pub fn get(&self) -> Result<Arc<Pool>> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or_else(cores);
@@ -39,12 +39,12 @@ impl Workers {
             .or_else(|error| self.with(1).map_err(|_| error))
     }
 
-    /// So many threads; started now if this process has not started them before.
+    /// A pool with this number of threads. It is started unless this process has one already.
     ///
     /// # Errors
-    /// [`Error::Threads`] when the system does not give them.
+    /// [`Error::Threads`] if the threads cannot be started.
     pub fn with(&self, threads: usize) -> Result<Arc<Pool>> {
-        if REFUSED.get() {
+        if THREADS_REFUSED.get() {
             return Err(Error::Threads {
                 threads: 1,
                 message: "a test asked for none".into(),
@@ -59,12 +59,12 @@ impl Workers {
             process: process::id(),
         });
         let mut known = self.known();
-        // Another thread may have been faster; its pool serves as well.
+        // Another thread may have started a pool meanwhile. Use that one.
         if let Some(pool) = find(&known, threads) {
             return Ok(pool);
         }
         known.retain(|pool| pool.process == process::id());
-        if known.len() == MOST_POOLS {
+        if known.len() == MAX_POOLS {
             known.remove(0);
         }
         known.push(Arc::clone(&started));
@@ -88,21 +88,21 @@ impl std::fmt::Debug for Workers {
 }
 
 thread_local! {
-    static REFUSED: Cell<bool> = const { Cell::new(false) };
+    static THREADS_REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work` as if no thread could be started, for tests.
+/// Runs `work` as if no thread could be started, for tests.
 pub fn without_threads<R>(work: impl FnOnce() -> R) -> R {
-    REFUSED.set(true);
+    THREADS_REFUSED.set(true);
     let done = work();
-    REFUSED.set(false);
+    THREADS_REFUSED.set(false);
     done
 }
 
-/// A pool of our own: the global one belongs to the program.
+/// Starts a separate pool. The global one belongs to the program.
 ///
 /// # Errors
-/// [`Error::Threads`] when the system gives none.
+/// [`Error::Threads`] if the threads cannot be started.
 pub fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -114,17 +114,17 @@ pub fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
         })
 }
 
-/// A pool, and the process that has its threads. A forked process has a copy of the pool without them: what it gave
-/// that pool to do would never be done.
+/// A pool and the process that owns its threads. A forked process has a copy without threads, so its work would never
+/// be done.
 pub struct Pool {
-    /// Taken out when the pool is dropped.
+    /// `None` only while the pool is dropped.
     pool: Option<rayon::ThreadPool>,
     threads: usize,
     process: u32,
 }
 
 impl Pool {
-    /// Does `work` on the threads and waits for it.
+    /// Runs `work` on the pool and waits for it.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
             Some(pool) => pool.install(work),
@@ -143,26 +143,26 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let pool = self.pool.take();
         if self.process != process::id() {
-            // Ending threads takes locks that one of them may have held when the process was forked.
+            // Joining threads takes locks that one of them may have held at the time of the fork.
             std::mem::forget(pool);
         }
     }
 }
 
-/// Objects that are borrowed and given back, so that they need not be made anew; copies share them.
+/// Reusable objects. Clones share them.
 #[derive(Clone, Default)]
 pub struct ObjectPool(Arc<Mutex<Vec<Box<dyn Any + Send>>>>);
 
 impl ObjectPool {
-    /// An object that was given back, or a new one. A pool holds objects of one type.
+    /// Takes an object out, or creates one. A pool holds objects of one type.
     pub fn take<T: Any + Send + Default>(&self) -> Box<T> {
-        // Objects hold no invariant that a panic elsewhere could break.
+        // Objects have no invariants that a panic could break.
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let kept = kept.and_then(|object| object.downcast().ok());
         kept.unwrap_or_default()
     }
 
-    /// Takes an object back.
+    /// Puts an object back.
     pub fn give<T: Any + Send>(&self, object: Box<T>) {
         self.0
             .lock()
@@ -189,7 +189,7 @@ mod tests {
         assert!(Arc::ptr_eq(&two, &workers.clone().with(2).unwrap()));
         let sizes = [3, 4, 5].map(|threads| workers.with(threads).unwrap());
         assert_eq!(sizes[2].install(rayon::current_num_threads), 5);
-        assert_eq!(workers.known().len(), MOST_POOLS, "the oldest is let go");
+        assert_eq!(workers.known().len(), MAX_POOLS, "the oldest is let go");
         assert!(!Arc::ptr_eq(&two, &workers.with(2).unwrap()));
     }
 

@@ -1,28 +1,28 @@
-//! Telling the caller how far a build is, and where its time went.
+//! Progress and timing of a build.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Part of a build.
+/// Stage of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Stage {
-    /// Checking the data, fitting the change of coordinates.
+    /// Checks the data and fits the transform.
     Prepare,
-    /// Training the cells.
+    /// Trains the cells.
     Train,
-    /// Assigning every point to its cells.
+    /// Assigns every point to its cells.
     Assign,
-    /// Fitting frames, bins and codes.
+    /// Fits frames, bins and codes.
     Bins,
-    /// Measuring what recall targets take.
+    /// Calibrates recall targets.
     Calibrate,
 }
 
 impl Stage {
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
@@ -34,22 +34,22 @@ impl Stage {
     }
 }
 
-/// How far a build is.
+/// Progress of a build.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Progress<'a> {
-    /// What is being done.
+    /// The current stage.
     pub stage: Stage,
-    /// Steps done of this stage.
+    /// Completed steps of this stage.
     pub done: usize,
-    /// Steps of this stage; training may stop earlier.
+    /// Total steps of this stage. Training may stop earlier.
     pub total: usize,
-    /// What there is to say about the last step, such as the loss of an epoch.
+    /// Details about the last step, such as the loss of an epoch.
     pub detail: Option<&'a dyn fmt::Display>,
 }
 
 impl<'a> Progress<'a> {
-    /// `done` of `total` steps of a stage.
+    /// Progress of `done` out of `total` steps of a stage.
     pub fn new(stage: Stage, done: usize, total: usize) -> Self {
         Self {
             stage,
@@ -59,7 +59,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The same with something to say about the last step.
+    /// Adds details about the last step.
     #[must_use]
     pub fn detail(mut self, detail: &'a dyn fmt::Display) -> Self {
         self.detail = Some(detail);
@@ -74,7 +74,7 @@ impl fmt::Debug for Progress<'_> {
     }
 }
 
-/// Where the time of a build went.
+/// Time of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BuildReport {
@@ -92,7 +92,7 @@ impl From<Seconds> for BuildReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Seconds {
-    /// Checking the data, fitting and applying the change of coordinates.
+    /// Checking the data, fitting and applying the transform.
     pub prepare: f64,
     /// Training the cells.
     pub train: f64,
@@ -100,8 +100,8 @@ pub struct Seconds {
     pub assign: f64,
     /// Fitting frames, bins and codes, and storing the vectors in cell order.
     pub bins: f64,
-    /// Measuring what recall targets take.
+    /// Calibrating recall targets.
     pub calibrate: f64,
-    /// Everything.
+    /// The whole build.
     pub total: f64,
 }

@@ -1,10 +1,10 @@
-//! What a query asks for and what it gets.
+//! Queries and answers.
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::stats::SearchStats;
 
-/// What a query asks for: its nearest neighbours.
+/// Parameters of a search for nearest neighbours.
 ///
 /// Parameters that are not set take the defaults of the index.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// The `k` nearest neighbours.
+    /// A search for the `k` nearest neighbours.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -34,66 +34,65 @@ impl Search {
         }
     }
 
-    /// Share of the true neighbours to find, in (0, 1); the index has measured what that takes.
+    /// The share of the true neighbours to find, in (0, 1). The index has measured the settings for it.
     ///
-    /// [`Search::probes`], [`Search::bins`] and [`Search::rerank`] override what it chooses.
+    /// [`Search::probes`], [`Search::bins`] and [`Search::rerank`] override these settings.
     #[must_use]
     pub fn recall(mut self, target: f64) -> Self {
         self.recall = Some(target);
         self
     }
 
-    /// All true neighbours, certainly: whatever is not looked at is proved to lie farther away.
+    /// Finds all true neighbours: points that are skipped are proved to be farther away.
     ///
-    /// Distances of nearly equal neighbours are told apart as far as 32-bit numbers do. With the metric cosine, vectors
-    /// are stored with unit length. Where vectors at the k-th distance are so close together that their rounding
-    /// decides (cosine distances below 1e-6 or so), the search ends with [`Error::TooClose`]. Vectors of the same
-    /// direction are ties.
+    /// Distances are compared in 32-bit precision. With the cosine metric, vectors are stored with unit length. If
+    /// vectors at the k-th distance are so close together that rounding decides (cosine distances below about 1e-6),
+    /// the search fails with [`Error::TooClose`]. Vectors of the same direction are ties.
     #[must_use]
     pub fn exact(mut self, exact: bool) -> Self {
         self.exact = exact;
         self
     }
 
-    /// Only points that the filter lets through.
+    /// Restricts the search to the points that the filter allows.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Points whose exact distance is computed, the best by their codes; at least `k`.
+    /// Number of candidates with exact distances, the best by their codes. At least `k`.
     #[must_use]
     pub fn rerank(mut self, points: usize) -> Self {
         self.rerank = Some(points);
         self
     }
 
-    /// Number of cells to visit; more than there are means all.
+    /// Number of cells to visit. All cells if there are fewer.
     #[must_use]
     pub fn probes(mut self, cells: usize) -> Self {
         self.probes = Some(cells);
         self
     }
 
-    /// Share of the occupied bins of the visited cells to scan, in (0, 1]; at least one bin is scanned.
+    /// Share of the bins of the visited cells to scan, in (0, 1]. At least one bin is scanned.
     #[must_use]
     pub fn bins(mut self, share: f64) -> Self {
         self.bins = Some(share);
         self
     }
 
-    /// Worker threads of a batch search; 1 unless set.
+    /// Number of threads of a batch search. The default is 1.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Fails for a parameter out of range.
+    /// Checks all parameters.
     ///
     /// # Errors
-    /// [`Error::SearchParameter`] names it.
+    /// [`Error::SearchParameter`] names a parameter that is out of range.
     pub fn check(&self) -> Result<()> {
         if self.k == 0 {
             return wrong("k", "0", "must be at least 1");
@@ -121,27 +120,27 @@ impl Search {
         self.k
     }
 
-    /// What [`Search::probes`] has set.
+    /// The value set by [`Search::probes`].
     pub fn wanted_probes(&self) -> Option<usize> {
         self.probes
     }
 
-    /// What [`Search::bins`] has set.
+    /// The value set by [`Search::bins`].
     pub fn wanted_bins(&self) -> Option<f64> {
         self.bins
     }
 
-    /// What [`Search::rerank`] has set.
+    /// The value set by [`Search::rerank`].
     pub fn wanted_rerank(&self) -> Option<usize> {
         self.rerank
     }
 
-    /// What [`Search::recall`] has set.
+    /// The value set by [`Search::recall`].
     pub fn wanted_recall(&self) -> Option<f64> {
         self.recall
     }
 
-    /// What [`Search::filter`] has set.
+    /// The value set by [`Search::filter`].
     pub fn wanted_filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
@@ -151,13 +150,13 @@ impl Search {
         self.exact
     }
 
-    /// Worker threads of a batch.
+    /// Number of threads of a batch.
     pub fn thread_count(&self) -> usize {
         self.threads.unwrap_or(1)
     }
 }
 
-/// What a range search asks for: all points within a radius.
+/// Parameters of a range search: all points within a radius.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeSearch {
     radius: f32,
@@ -167,7 +166,7 @@ pub struct RangeSearch {
 }
 
 impl RangeSearch {
-    /// All points whose distance, as the metric of the index reports it, is at most `radius`.
+    /// A search for all points whose reported distance is at most `radius`.
     pub fn new(radius: f32) -> Self {
         Self {
             radius,
@@ -177,31 +176,32 @@ impl RangeSearch {
         }
     }
 
-    /// About this share of them, in (0, 1), found faster by trusting the codes; all of them unless this is set.
+    /// The share of these points to find, in (0, 1). A search with a target is faster because it relies on codes. By
+    /// default all points are found.
     #[must_use]
     pub fn recall(mut self, target: f64) -> Self {
         self.recall = Some(target);
         self
     }
 
-    /// Only points that the filter lets through.
+    /// Restricts the search to the points that the filter allows.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Worker threads of a batch; 1 unless set.
+    /// Number of threads of a batch. The default is 1.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Fails for a parameter out of range.
+    /// Checks all parameters.
     ///
     /// # Errors
-    /// [`Error::SearchParameter`] names it.
+    /// [`Error::SearchParameter`] names a parameter that is out of range.
     pub fn check(&self) -> Result<()> {
         if self.radius.is_nan() {
             return wrong("radius", "NaN", "must be a number");
@@ -218,17 +218,17 @@ impl RangeSearch {
         self.radius
     }
 
-    /// What [`RangeSearch::recall`] has set.
+    /// The value set by [`RangeSearch::recall`].
     pub fn wanted_recall(&self) -> Option<f64> {
         self.recall
     }
 
-    /// What [`RangeSearch::filter`] has set.
+    /// The value set by [`RangeSearch::filter`].
     pub fn wanted_filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
 
-    /// Worker threads of a batch.
+    /// Number of threads of a batch.
     pub fn thread_count(&self) -> usize {
         self.threads.unwrap_or(1)
     }
@@ -256,35 +256,35 @@ fn check_threads(threads: Option<usize>) -> Result<()> {
 /// One neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Hit {
-    /// Identifier of the vector: its row number when the index was built, unless another was given.
+    /// Identifier of the vector. By default it is the row number at the time of the build.
     pub id: u64,
-    /// True distance in the original space: Euclidean, cosine (one less the cosine) or minus the inner product, as
-    /// the [`Metric`](crate::Metric) of the index says.
+    /// Exact distance in the original space: Euclidean, cosine (1 minus the cosine) or the negative inner product,
+    /// depending on the [`Metric`](crate::Metric) of the index.
     pub distance: f32,
 }
 
 impl Hit {
-    /// The order of answers: by distance, then by identifier.
+    /// Orders hits by distance, then by identifier.
     pub fn by_distance(a: &Self, b: &Self) -> std::cmp::Ordering {
         a.distance.total_cmp(&b.distance).then(a.id.cmp(&b.id))
     }
 }
 
-/// What a query found and what it cost.
+/// The result of a query and its cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// Neighbours ordered by (distance, id). Of two equal ones at the end, the squared distance before its root is rounded
-    /// decides. Fewer than `k` when fewer points were scanned.
+    /// Neighbours ordered by (distance, id). Among equal distances at the end, the squared distances before rounding
+    /// decide. There are fewer than `k` if fewer points were scanned.
     pub hits: Vec<Hit>,
-    /// What the search looked at.
+    /// The work of the search.
     pub stats: SearchStats,
     /// Whether the hits are proved to be the true nearest neighbours.
     pub exact: bool,
 }
 
 impl Answer {
-    /// Neighbours that were found, what that cost, and whether they are proved to be the true ones.
+    /// Creates an answer. `exact` says that the hits are proved to be the true neighbours.
     pub fn new(hits: Vec<Hit>, stats: SearchStats, exact: bool) -> Self {
         Self { hits, stats, exact }
     }

@@ -1,10 +1,10 @@
-//! The cells of an index as Gaussians, for diagnosis and pictures.
+//! The cells of an index as Gaussians, for diagnostics and plots.
 
 use garlic_linalg::Rows;
 
 use crate::error::Result;
 
-/// Means and covariances of all cells, in the space of the index's transform.
+/// Means and covariances of all cells, in the transformed space.
 pub trait CellShapes: Sync {
     /// Number of cells.
     fn len(&self) -> usize;
@@ -14,32 +14,32 @@ pub trait CellShapes: Sync {
     }
     /// Dimension of the space.
     fn dim(&self) -> usize;
-    /// Axes that a search uses of a cell.
+    /// Number of axes of a cell that a search uses.
     fn rank(&self) -> usize;
     /// Mean of a cell.
     fn mean(&self, cell: usize) -> &[f32];
-    /// A vector whose dot products are those of `v` under the inverse covariance of the cell: its square is the squared
-    /// Mahalanobis length.
+    /// Whitens a vector with the inverse covariance of the cell. The squared length of the result is the squared
+    /// Mahalanobis length of `v`.
     fn whiten(&self, cell: usize, v: &[f64]) -> Vec<f64>;
-    /// Lower triangle of the covariance of a cell, row-major; what is above the diagonal is zero.
+    /// Lower triangle of the covariance of a cell, row-major. The values above the diagonal are zero.
     fn covariance(&self, cell: usize) -> Vec<f64>;
-    /// Eigenvalues of the covariance of a cell, descending, and none below zero.
+    /// Eigenvalues of the covariance of a cell, descending and not negative.
     fn eigenvalues(&self, cell: usize) -> Vec<f64>;
     /// Multiply-adds of one Mahalanobis distance.
     fn distance_madds(&self) -> f64;
     /// Multiply-adds of the covariance of a cell and its eigenvalues.
     fn spectrum_madds(&self) -> f64;
-    /// The radius within which the method says that a cell covers a point, if it says so.
+    /// The radius within which a cell covers a point, if the method defines one.
     fn tau(&self) -> Option<f64>;
-    /// How near the nearest cell of every point is and how many cells have it within `radius` and within `inner`. Runs in
-    /// rayon's current pool.
+    /// For every point, the distance of the nearest cell and the number of cells within `radius` and within `inner`.
+    /// Runs in the current rayon pool.
     ///
     /// # Errors
-    /// When cancelled.
+    /// Fails if cancelled.
     fn cover(&self, points: Rows<'_>, radius: f64, inner: f64) -> Result<Vec<Covered>>;
 }
 
-/// The cells around one point.
+/// The cells around a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Covered {
     /// Mahalanobis distance to the nearest cell.
@@ -50,7 +50,7 @@ pub struct Covered {
     pub within_inner: usize,
 }
 
-/// Eigenvalues in descending order; rounding can push a tiny variance below zero, and a ratio with it.
+/// Sorts eigenvalues in descending order and clamps tiny negative ones, which result from rounding.
 pub fn descending(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(|a, b| b.total_cmp(a));
     let floor = values.first().copied().unwrap_or(0.0) * f64::EPSILON;

@@ -1,17 +1,17 @@
-//! What a query cost: every multiply-add is counted, none is left out.
+//! Counts the work of a query, including every multiply-add.
 
 use std::ops::AddAssign;
 
-/// What one query looked at, or the sum over several.
+/// Work of one query, or the sum over several.
 ///
-/// `*_madds` are multiply-adds. [`SearchStats::distance_equivalents`] divides their sum by the dimension, so that
-/// one unit is one exact Euclidean distance.
+/// `*_madds` are multiply-adds. [`SearchStats::distance_equivalents`] divides their sum by the dimension, so that one
+/// unit is one exact Euclidean distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct SearchStats {
     /// Multiply-adds to normalise and rotate the query.
     pub rotation_madds: u64,
-    /// Cells, and groups of them, whose distance to the query was computed or bounded.
+    /// Cells and cell clusters whose distance to the query was computed or bounded.
     pub cells_scored: u64,
     /// Multiply-adds to choose the cells.
     pub routing_madds: u64,

@@ -1,23 +1,23 @@
-//! The best points of a query, and which points it has seen.
+//! The k best points of a query, and the set of visited points.
 
 use std::collections::BinaryHeap;
 
 #[cfg(test)]
 use crate::query::Hit;
 
-/// The best `k` points so far, worst on top.
+/// A heap of the `k` best points so far, worst on top.
 #[derive(Debug, Default)]
 pub struct TopK {
     k: usize,
     /// Whether a point may be offered twice.
-    twice: bool,
+    may_repeat: bool,
     heap: BinaryHeap<Scored>,
 }
 
-/// Ordered by (squared distance, id).
+/// A point with its squared distance, ordered by (squared distance, id).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
-    /// Squared distance inside the index.
+    /// Squared distance in the embedding.
     pub squared: f32,
     /// Identifier.
     pub id: u64,
@@ -42,20 +42,20 @@ impl PartialOrd for Scored {
 }
 
 impl TopK {
-    /// Forgets all; `k` are wanted of points each of which is offered once.
+    /// Clears the heap for the `k` best points. Each point is offered once.
     #[inline]
     pub fn start(&mut self, k: usize) {
         self.start_for(k, false);
     }
 
-    /// Forgets all; `k` are wanted of points some of which may be offered `twice`.
+    /// Clears the heap for the `k` best points. A point may be offered twice if `may_repeat`.
     #[inline]
-    pub fn start_for(&mut self, k: usize, twice: bool) {
-        (self.k, self.twice) = (k, twice);
+    pub fn start_for(&mut self, k: usize, may_repeat: bool) {
+        (self.k, self.may_repeat) = (k, may_repeat);
         self.heap.clear();
     }
 
-    /// The squared distance that a newcomer has to beat; infinite while there are fewer than `k`.
+    /// The squared distance that a new point has to beat. Infinite while there are fewer than `k`.
     #[inline]
     pub fn worst(&self) -> f32 {
         match self.heap.peek() {
@@ -64,7 +64,7 @@ impl TopK {
         }
     }
 
-    /// Takes a point in if it is among the best, and says whether it has.
+    /// Inserts a point if it is among the best. Returns whether it was inserted.
     #[inline]
     pub fn offer(&mut self, squared: f32, id: u64, position: u32) -> bool {
         let scored = Scored {
@@ -72,7 +72,7 @@ impl TopK {
             id,
             position,
         };
-        if self.twice && self.heap.iter().any(|other| other.id == id) {
+        if self.may_repeat && self.heap.iter().any(|other| other.id == id) {
             return false;
         }
         if self.heap.len() < self.k {
@@ -88,21 +88,21 @@ impl TopK {
         }
     }
 
-    /// The same for a point that may have been offered before.
+    /// [`TopK::offer`] for a point that may be present already.
     #[inline]
-    pub fn offer_again(&mut self, squared: f32, id: u64, position: u32) {
+    pub fn offer_distinct(&mut self, squared: f32, id: u64, position: u32) {
         if !self.heap.iter().any(|other| other.id == id) {
             self.offer(squared, id, position);
         }
     }
 
-    /// What is there so far, in no order.
+    /// The points so far, unordered.
     #[inline]
     pub fn found(&self) -> impl Iterator<Item = &Scored> {
         self.heap.iter()
     }
 
-    /// The hits so far by (distance, id), Euclidean as everything inside.
+    /// The hits so far, ordered by (distance, id).
     #[cfg(test)]
     fn hits(&self) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
@@ -118,7 +118,7 @@ impl TopK {
     }
 }
 
-/// Remembers which points a query has seen, without clearing a mark per point between queries.
+/// The set of points that a query has visited. Clearing it does not touch every mark.
 #[derive(Debug, Default)]
 pub struct VisitedSet {
     marks: Vec<u32>,
@@ -126,7 +126,7 @@ pub struct VisitedSet {
 }
 
 impl VisitedSet {
-    /// Forgets all, for a query of an index of `points` points.
+    /// Clears the set for an index of `points` points.
     #[inline]
     pub fn start(&mut self, points: usize) {
         if self.marks.len() != points || self.round == u32::MAX {
@@ -137,9 +137,9 @@ impl VisitedSet {
         self.round += 1;
     }
 
-    /// Whether this is the first time in this query.
+    /// Inserts a point. Returns whether it is new.
     #[inline]
-    pub fn first(&mut self, position: u32) -> bool {
+    pub fn insert(&mut self, position: u32) -> bool {
         let mark = &mut self.marks[position as usize];
         let new = *mark != self.round;
         *mark = self.round;
@@ -169,7 +169,7 @@ mod tests {
         let mut seen = VisitedSet::default();
         for _ in 0..2 {
             seen.start(4);
-            assert!(seen.first(3) && !seen.first(3) && seen.first(0));
+            assert!(seen.insert(3) && !seen.insert(3) && seen.insert(0));
         }
     }
 }

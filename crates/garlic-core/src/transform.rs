@@ -1,6 +1,6 @@
-//! The change of coordinates between the vectors and the space that cells live in.
+//! The transform from vectors to the space of the cells.
 //!
-//! Each index fits its own; exact distances are always taken between the vectors themselves.
+//! Each index fits its own. Exact distances are always computed between the vectors themselves.
 
 use garlic_linalg::{Matrix, Operand, Rows, gemm};
 use rayon::prelude::*;
@@ -8,17 +8,17 @@ use rayon::prelude::*;
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// Rows transformed by one task, fewer of those with more than a thousand coordinates.
-const CHUNK: usize = 512;
+/// Number of rows per task. Tasks of rows with more than a thousand coordinates have fewer.
+const ROWS_PER_TASK: usize = 512;
 
-/// An affine change of coordinates: subtract, scale, rotate.
+/// An affine transform: subtracts the mean, scales, rotates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transform {
-    /// What is subtracted.
+    /// The subtracted mean.
     pub mean: Vec<f32>,
-    /// What each coordinate is multiplied by afterwards.
+    /// The scale factor of each coordinate.
     pub scale: Vec<f32>,
-    /// Principal axes, one a row; `None` when the coordinates stay.
+    /// Principal axes, one per row. `None` without rotation.
     pub rotation: Option<Matrix>,
 }
 
@@ -28,12 +28,13 @@ impl Transform {
         self.mean.len()
     }
 
-    /// Dimension of the space itself; smaller than [`Transform::dim`] when it is truncated.
+    /// Dimension of the transformed space. It is smaller than [`Transform::dim`] if the space is truncated.
     pub fn out_dim(&self) -> usize {
         self.rotation.as_ref().map_or(self.dim(), Matrix::rows)
     }
 
-    /// Maps one vector. Panics when a length is not [`Transform::dim`], or [`Transform::out_dim`] for `out`.
+    /// Transforms one vector. Panics if its length is not [`Transform::dim`], or that of `out` not
+    /// [`Transform::out_dim`].
     pub fn apply(&self, row: &[f32], out: &mut [f32]) {
         match &self.rotation {
             None => self.normalise(row, out),
@@ -53,13 +54,13 @@ impl Transform {
         dim + self.rotation.as_ref().map_or(0, |r| dim * r.rows() as u64)
     }
 
-    /// Maps all rows, in rayon's current pool.
+    /// Transforms all rows in the current rayon pool.
     ///
     /// # Errors
-    /// When cancelled.
+    /// Fails if cancelled.
     pub fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
         let (dim, wide) = (self.dim(), self.out_dim());
-        let chunk = (CHUNK * 1024 / dim).clamp(32, CHUNK);
+        let chunk = (ROWS_PER_TASK * 1024 / dim).clamp(32, ROWS_PER_TASK);
         let mut out = Matrix::zeros(rows.len(), wide);
         out.as_mut_slice()
             .par_chunks_mut(chunk * wide)

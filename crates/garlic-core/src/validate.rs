@@ -1,4 +1,4 @@
-//! Checks of what users give: vectors, identifiers, queries.
+//! Checks user input: vectors, identifiers, queries.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,16 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::metric::{Embedding, Metric};
 
-/// Largest magnitude of a value: squares of differences, summed over many coordinates, must stay finite.
-pub const LARGEST_VALUE: f32 = 1e15;
+/// Largest magnitude of a value. Sums of squared differences over many coordinates must stay finite.
+pub const MAX_VALUE: f32 = 1e15;
 
-/// Where all values are smaller, squared distances lose their digits in 32 bits.
+/// If all values are smaller, squared distances lose precision in 32 bits.
 const SMALLEST_VALUE: f32 = 1e-18;
 
-/// Identifiers are below this.
+/// Upper limit of identifiers.
 pub const ID_LIMIT: u64 = 1 << 63;
 
-/// Fails for no vectors, and for more than an index can number.
+/// Fails if there are no vectors, or more than an index can number.
 ///
 /// # Errors
 /// [`Error::NoVectors`], [`Error::TooManyVectors`].
@@ -25,7 +25,7 @@ pub fn check_count(vectors: Rows<'_>) -> Result<()> {
     if vectors.is_empty() {
         return Err(Error::NoVectors);
     }
-    // Positions are 32-bit numbers, and the largest one marks "none".
+    // Positions have 32 bits, and the largest one is reserved.
     let limit = (u32::MAX - 1) as usize;
     if vectors.len() > limit {
         return Err(Error::TooManyVectors {
@@ -36,16 +36,16 @@ pub fn check_count(vectors: Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fails for values that are not finite or too large. Runs in rayon's current pool.
+/// Fails for values that are not finite or too large. Runs in the current rayon pool.
 ///
 /// # Errors
-/// [`Error::NotFinite`], [`Error::TooLarge`]: the first such value.
+/// [`Error::NotFinite`], [`Error::TooLarge`] for the first such value.
 pub fn check_finite(vectors: Rows<'_>) -> Result<()> {
     let dim = vectors.dim();
     let bad = vectors
         .data()
         .par_iter()
-        .position_first(|v| v.is_nan() || v.abs() > LARGEST_VALUE);
+        .position_first(|v| v.is_nan() || v.abs() > MAX_VALUE);
     match bad {
         None => Ok(()),
         Some(at) => {
@@ -55,7 +55,7 @@ pub fn check_finite(vectors: Rows<'_>) -> Result<()> {
                     row,
                     column,
                     value,
-                    limit: LARGEST_VALUE,
+                    limit: MAX_VALUE,
                 });
             }
             Err(Error::NotFinite { row, column, value })
@@ -63,7 +63,7 @@ pub fn check_finite(vectors: Rows<'_>) -> Result<()> {
     }
 }
 
-/// Fails for vectors whose squared distances, in 32 bits, would be nothing but zeros. Cosines do not depend on lengths.
+/// Fails for vectors whose squared distances vanish in 32 bits. Cosine distances do not depend on lengths.
 ///
 /// # Errors
 /// [`Error::TooSmall`].
@@ -82,7 +82,7 @@ pub fn check_scale(vectors: Rows<'_>, metric: Metric) -> Result<()> {
     }
 }
 
-/// Fails for identifiers that are too large or come twice.
+/// Fails for identifiers that are too large or occur twice.
 ///
 /// # Errors
 /// [`Error::IdTooLarge`], [`Error::IdTwice`].
@@ -99,7 +99,7 @@ pub fn check_ids(ids: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless there is one identifier for each of `vectors` vectors, each once.
+/// Fails unless there is one distinct identifier per vector.
 ///
 /// # Errors
 /// [`Error::IdCount`], and those of [`check_ids`].
@@ -114,7 +114,7 @@ pub fn check_ids_of(ids: Option<&[u64]>, vectors: usize) -> Result<()> {
     }
 }
 
-/// Fails for a query that is not one of `dim` finite numbers; `row` is what the error calls it.
+/// Fails unless a query has `dim` finite values. Errors name it by `row`.
 ///
 /// # Errors
 /// [`Error::Dimension`], [`Error::QueryTooLarge`], [`Error::QueryNotFinite`], [`Error::ZeroQuery`].
@@ -125,8 +125,8 @@ pub fn check_query(query: &[f32], dim: usize, embedding: &Embedding, row: usize)
             found: query.len(),
         });
     }
-    let right = |v: &f32| v.abs() <= LARGEST_VALUE;
-    // Without an early exit at every value, so that the loop is vectorised.
+    let right = |v: &f32| v.abs() <= MAX_VALUE;
+    // The loop has no early exit, so that it vectorizes.
     if query.iter().fold(true, |all, v| all & right(v)) {
         return embedding.check_query(query, row);
     }
@@ -138,7 +138,7 @@ pub fn check_query(query: &[f32], dim: usize, embedding: &Embedding, row: usize)
             row,
             column,
             value,
-            limit: LARGEST_VALUE,
+            limit: MAX_VALUE,
         },
         false => Error::QueryNotFinite { row, column, value },
     })

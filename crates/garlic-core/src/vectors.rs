@@ -1,4 +1,4 @@
-//! The vectors as an index keeps them.
+//! The stored vectors of an index.
 
 use std::borrow::Cow;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::buffer::Buffer;
 
-/// Original vectors, row-major, in cell order: a row's place is its *position*.
+/// Original vectors, row-major, in cell order. The row number of a vector is its *position*.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredVectors {
-    /// As they came.
+    /// 32-bit floats.
     F32(Buffer<f32>),
-    /// Rounded to half precision.
+    /// Half precision.
     F16(Buffer<u16>),
-    /// Whole numbers from 0 to 255, exactly.
+    /// Whole numbers from 0 to 255.
     U8(Buffer<u8>),
 }
 
-/// A query in the form that distances to stored vectors are taken from.
+/// A query prepared for distances to stored vectors.
 #[derive(Debug)]
 pub enum Prepared<'a> {
-    /// As it came.
+    /// The query as floats.
     Float(&'a [f32]),
-    /// The query is made of whole numbers from 0 to 255, as the vectors are.
+    /// The query as bytes. It consists of whole numbers from 0 to 255, as the stored vectors do.
     Bytes(&'a [u8]),
 }
 
 impl StoredVectors {
-    /// The rows `order` of `vectors`, in that order.
+    /// Stores the rows `order` of `vectors` in that order.
     #[must_use]
     pub fn gather(vectors: Rows<'_>, order: &[u32], element: StoredType) -> Self {
         let len = order.len() * vectors.dim();
@@ -46,7 +46,7 @@ impl StoredVectors {
         }
     }
 
-    /// The rows `order` of these vectors of `dim` coordinates, in that order.
+    /// Copies the rows `order` of these vectors of `dim` coordinates, in that order.
     pub fn pick(&self, dim: usize, order: &[u32]) -> Self {
         let mut rows = StoredRows::new(self.element());
         for row in order {
@@ -55,7 +55,7 @@ impl StoredVectors {
         rows.into()
     }
 
-    /// The vectors of `dim` coordinates as 32-bit floats.
+    /// Converts the vectors of `dim` coordinates to 32-bit floats.
     pub fn widen(&self, dim: usize) -> Self {
         let rows = self.len(dim);
         let mut row = Vec::new();
@@ -75,7 +75,7 @@ impl StoredVectors {
         }
     }
 
-    /// The type of the coordinates.
+    /// The element type.
     pub fn element(&self) -> StoredType {
         match self {
             Self::F32(_) => StoredType::F32,
@@ -84,7 +84,7 @@ impl StoredVectors {
         }
     }
 
-    /// Bytes that the vectors take.
+    /// Bytes of all vectors.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::F32(data) => size_of_val(&**data) as u64,
@@ -98,12 +98,12 @@ impl StoredVectors {
         self.element().width() * dim
     }
 
-    /// The name of the coordinates' type.
+    /// The name of the element type.
     pub fn name(&self) -> &'static str {
         self.element().name()
     }
 
-    /// The query, as whole numbers where that is exact and serves.
+    /// Prepares a query. It becomes bytes if the vectors are bytes and the conversion is exact.
     pub fn prepare<'a>(&self, query: &'a [f32], bytes: &'a mut Vec<u8>) -> Prepared<'a> {
         match self {
             Self::U8(_) if to_bytes(query, bytes) => Prepared::Bytes(bytes),
@@ -120,8 +120,8 @@ impl StoredVectors {
         }
     }
 
-    /// Squared distance between a query and the vector at `position`; infinite where there is no vector, or none
-    /// made of numbers.
+    /// Squared distance between a query and the vector at `position`. Infinite if there is no such vector, or if it
+    /// contains NaN.
     #[inline]
     pub fn distance(&self, query: &Prepared<'_>, position: usize) -> f32 {
         let squared = match (self, query) {
@@ -139,7 +139,7 @@ impl StoredVectors {
             }
             (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
         };
-        // Not a number is not the smaller one of two.
+        // `min` ignores NaN.
         squared.map_or(f32::INFINITY, |squared| squared.min(f32::INFINITY))
     }
 
@@ -168,7 +168,7 @@ impl StoredVectors {
         }
     }
 
-    /// Puts the vector at `position` into `out`, or zeros where there is none; tells whether there is one.
+    /// Reads the vector at `position` into `out`, or zeros if there is none. Returns whether there is one.
     pub fn read(&self, dim: usize, position: usize, out: &mut Vec<f32>) -> bool {
         out.clear();
         out.resize(dim, 0.0);
@@ -180,7 +180,7 @@ impl StoredVectors {
         found.is_some()
     }
 
-    /// Asks the memory for the vector at `position`.
+    /// Prefetches the vector at `position`.
     #[inline]
     pub fn prefetch(&self, dim: usize, position: usize) {
         match self {
@@ -191,7 +191,7 @@ impl StoredVectors {
     }
 }
 
-/// Calls `each` with the number of every row and its distance, which may not be a number in a damaged file.
+/// Calls `each` with the number and the distance of every row. The distance may be NaN in a damaged file.
 #[inline(always)]
 fn each_row<T>(
     data: &[T],
@@ -204,7 +204,7 @@ fn each_row<T>(
     }
 }
 
-/// StoredVectors vectors that are still being gathered.
+/// A builder of [`StoredVectors`].
 #[derive(Debug)]
 pub enum StoredRows {
     /// 32-bit floats.
@@ -216,7 +216,7 @@ pub enum StoredRows {
 }
 
 impl StoredRows {
-    /// No vectors yet.
+    /// Creates a builder without vectors.
     pub fn new(element: StoredType) -> Self {
         match element {
             StoredType::F32 => Self::F32(Vec::new()),
@@ -256,7 +256,7 @@ fn row<T>(data: &[T], dim: usize, position: usize) -> Option<&[T]> {
     data.get(from..from.checked_add(dim)?)
 }
 
-/// The type of a stored coordinate.
+/// Element type of stored vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoredType {
@@ -278,7 +278,7 @@ impl StoredType {
         }
     }
 
-    /// Its name.
+    /// The name of the type.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -287,7 +287,7 @@ impl StoredType {
         }
     }
 
-    /// The values as they come back from storage.
+    /// The values after a round trip through this type.
     pub fn round<'a>(self, vectors: Rows<'a>) -> Cow<'a, [f32]> {
         match self {
             Self::F32 | Self::U8 => Cow::Borrowed(vectors.data()),
@@ -302,10 +302,10 @@ impl StoredType {
     }
 }
 
-/// Puts values into `bytes` and tells whether all of them are whole numbers from 0 to 255; else what is there means
-/// nothing. Every query comes through here: no value branches, so that many are looked at at once.
+/// Converts values to bytes and returns whether all of them are whole numbers from 0 to 255. Otherwise the bytes are
+/// meaningless. Every query runs this, so the loop has no branches and vectorizes.
 fn to_bytes(values: &[f32], bytes: &mut Vec<u8>) -> bool {
-    // Added to a small number it leaves the nearest whole number in the lowest bits.
+    // Adding this to a small number leaves the nearest whole number in the lowest bits.
     const SHIFT: f32 = (1 << 23) as f32;
     bytes.clear();
     bytes.resize(values.len(), 0);
@@ -320,7 +320,7 @@ fn to_bytes(values: &[f32], bytes: &mut Vec<u8>) -> bool {
 
 /// Whether a value is a whole number from 0 to 255.
 pub fn is_byte(v: f32) -> bool {
-    // The cast saturates, so that nothing else comes back as it was. (Calling `fract` takes a library call.)
+    // The cast saturates, so only bytes survive the round trip. `fract` would be a library call.
     f32::from(v as u8) == v
 }
 

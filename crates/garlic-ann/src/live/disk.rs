@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::lock;
 use crate::segment::Index;
 use garlic_core::Result;
-use garlic_core::file::atomic::{self, Place};
+use garlic_core::file::atomic::{self, FileOps};
 
 /// Purpose of opening an index file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,10 +150,10 @@ impl Disk for Real {
     }
 }
 
-/// Adapts a [`Disk`] to the [`Place`] of atomic replacement.
+/// Adapts a [`Disk`] to the [`FileOps`] of atomic replacement.
 pub(super) struct OnDisk<'a>(pub(super) &'a dyn Disk);
 
-impl Place for OnDisk<'_> {
+impl FileOps for OnDisk<'_> {
     type File = Box<dyn Output>;
 
     fn create(&self, temporary: &Path) -> io::Result<Box<dyn Output>> {

@@ -1,8 +1,8 @@
 //! The coarse quantizer: clusters of cells, so that routing among very many cells need not compare all of them.
 //!
 //! A query compares only the cells of the nearest clusters. Calibration runs with the same routing, so it accounts
-//! for cells that routing misses. An index that was calibrated without it, and a search with a given number of probes
-//! and bins, compare all cells.
+//! for cells that routing misses. An index that was calibrated without it, a filtered search and a search with a
+//! given share of bins compare all cells.
 
 use crate::streams;
 use garlic_linalg::{Matrix, Rows, permutation};

@@ -37,7 +37,7 @@ pub(crate) fn plan(search: &Search, index: &Index) -> Result<Planned> {
     .contains(&true);
     plan.all &= !is_explicit;
     plan.all_if_sparse &= !is_explicit;
-    plan.k = index.embedding.wider(search.k());
+    plan.k = index.embedding.widened_k(search.k());
     plan.exact = search.is_exact();
     plan.threads = search.thread_count();
     Ok(Planned { plan, allowed })

@@ -94,9 +94,9 @@ impl Index {
     ) -> Result<Answer> {
         let (radius, recall) = (range.radius(), range.wanted_recall());
         if recall.is_none()
-            && let Some((settled, stats)) = Metric::close_range(snapshot, query, inside, radius)
+            && let Some((precise, stats)) = Metric::close_range(snapshot, query, inside, radius)
         {
-            return Ok(Answer::new(settled.proved(row)?, stats, true));
+            return Ok(Answer::new(precise.proved(row)?, stats, true));
         }
         // The reported distance decides. This limit includes every point that may be reported.
         let squared = self.embedding.limit(query, radius);

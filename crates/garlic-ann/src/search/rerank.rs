@@ -29,7 +29,7 @@ impl Snapshot<'_> {
                 && let Some(position) = index.position_of(id)
                 && self.admits(position)
             {
-                best.offer_again(squared, id, position);
+                best.offer_distinct(squared, id, position);
             }
         }
         work.candidates += index.uncovered.len() as u64;

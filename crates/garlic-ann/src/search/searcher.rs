@@ -3,7 +3,7 @@
 use super::plan::{Planned, plan};
 use super::query::QueryScratch;
 use crate::segment::{Index, Snapshot};
-use garlic_core::metric::{Asked, Embedding, Points};
+use garlic_core::metric::{Embedding, Points, QueryContext};
 use garlic_core::validate::check_query;
 use garlic_core::vectors::StoredType;
 use garlic_core::{Answer, Metric, Result, Search, TopK};
@@ -209,15 +209,15 @@ impl Index {
         } else {
             snapshot.search(inside, plan, buffers, best)
         };
-        let asked = Asked {
+        let context = QueryContext {
             query,
-            inside,
+            embedded: inside,
             row,
             wanted: plan.wanted,
             exact: plan.exact,
             complete: plan.exact || plan.all,
         };
-        let answer = Metric::answer(&snapshot, &asked, best, stats);
+        let answer = Metric::answer(&snapshot, &context, best, stats);
         scratch.embedded = buffer;
         answer
     }

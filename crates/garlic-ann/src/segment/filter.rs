@@ -20,9 +20,9 @@ struct State {
 }
 
 impl Stamp for State {
-    fn is(&self, other: &dyn Any) -> bool {
+    fn is_same_as(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<Self>().is_some_and(|other| {
-            self.segment.ptr_eq(&other.segment) && self.changes.is(&other.changes)
+            self.segment.ptr_eq(&other.segment) && self.changes.is_same_as(&other.changes)
         })
     }
 }

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use garlic_core::file::atomic::{Disk, Place};
+use garlic_core::file::atomic::{Disk, FileOps};
 use garlic_core::file::{
     self, Access, Decode, Fault, Kind, MAX_META, Reader, Sections, Source, inconsistent, put,
     put_transform, put_vectors, read_ids, read_transform, read_vectors, with_path,
@@ -147,7 +147,7 @@ impl PartialEq for Index {
 }
 
 /// [`Index::save`] to a file system that tests can make fail.
-pub(crate) fn save_to<P: Place>(place: &P, index: &Index, path: &Path) -> Result<()> {
+pub(crate) fn save_to<P: FileOps>(place: &P, index: &Index, path: &Path) -> Result<()> {
     let compacted = index.compacted();
     let encoded = Encoded::new(compacted.as_ref().unwrap_or(index));
     let encoded = encoded.map_err(|error| with_path(path, Fault::Io(error)))?;
@@ -172,7 +172,7 @@ impl<'a> Encoded<'a> {
             body: Body::Tempered {
                 calibration: (*index.calibration).clone(),
             },
-            ledger: index.build_stats,
+            build_stats: index.build_stats,
         })?;
         Ok(Self { index, meta })
     }
@@ -247,7 +247,7 @@ impl Decode for Index {
             Arc::new(transform),
             segment,
             Calibration::default(),
-            meta.ledger,
+            meta.build_stats,
         );
         Ok(Index {
             calibration: Arc::new(calibration),

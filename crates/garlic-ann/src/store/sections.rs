@@ -74,7 +74,7 @@ pub(super) fn read<R: Source>(
     points: u64,
     transform: &Transform,
 ) -> Result<(AnisotropicCells, EncodedBins), Fault> {
-    let checked = !reader.stays();
+    let checked = !reader.is_mapped();
     let points = points as usize;
     let model = reader.large_section(Kind::Cells, |section| read_cells(section, cells))?;
     validate::check_cell_shapes(&model, transform)?;
@@ -197,7 +197,7 @@ impl Word for Bounds {
         }
     }
 
-    fn sound(self) -> bool {
+    fn is_valid(self) -> bool {
         [self.radius, self.low, self.high, self.error, self.code_sum]
             .into_iter()
             .all(f32::is_finite)

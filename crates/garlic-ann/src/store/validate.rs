@@ -46,7 +46,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
 
 /// The first half-precision number that is infinite or NaN.
 pub(super) fn first_not_finite(halves: &[u16]) -> Option<usize> {
-    halves.iter().position(|half| !half.sound())
+    halves.iter().position(|half| !half.is_valid())
 }
 
 /// Fails for settings that a search cannot use.

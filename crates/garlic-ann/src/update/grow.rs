@@ -46,7 +46,8 @@ impl Index {
     /// [`Index::add`].
     ///
     /// # Errors
-    /// Fails for an invalid configuration, and for one that stores points in two cells because such an index is read-only.
+    /// Fails for an invalid configuration, and for one that stores points in two cells, because such an index is
+    /// read-only.
     pub fn empty(dim: usize, config: Config) -> Result<Self> {
         config.validate()?;
         if config.partition.spill > 0.0 {

@@ -50,7 +50,7 @@ fn split_limit(snapshot: &Snapshot<'_>, total: usize) -> usize {
     ((SPLIT_FACTOR * total as f64 / cells as f64) as usize).max(4 * config.bins.bin_size)
 }
 
-/// Upper limit of the points appended to a cell of `living` points. Above it, the cell is rewritten.
+/// Upper limit of the points appended to a cell of `live` points. Above it, the cell is rewritten.
 pub(super) fn append_limit(snapshot: &Snapshot<'_>, live: usize) -> usize {
     (live / 8).max(2 * snapshot.index.config.bins.bin_size)
 }

@@ -1,40 +1,40 @@
-//! Replacing a file all at once: whoever opens the name sees the old file or the new one, never a part.
+//! Replaces a file atomically: a reader sees the old file or the new one, never a part.
 //!
-//! Write to a temporary file beside the target, sync it, rename it over the target, sync the directory. The
-//! steps go through [`Place`], so that tests can make each of them fail, or cut the power between them.
+//! It writes a temporary file beside the target, syncs it, renames it over the target and syncs the directory. The
+//! steps go through [`FileOps`], so that tests can make each of them fail and simulate a power cut between them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that small writes are gathered into; larger ones go straight to the file.
-const BUFFER: usize = 256 * 1024;
-/// Temporary names tried when earlier saves of a process with the same number were killed.
-const ATTEMPTS: u32 = 100;
+/// Size of the write buffer. Larger writes bypass it.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// Number of temporary names to try. Names may be taken by killed processes with the same number.
+const MAX_TEMPORARY_NAMES: u32 = 100;
 
-/// What replacing a file asks of the file system.
-pub trait Place {
+/// The file system operations of a replacement.
+pub trait FileOps {
     /// A file being written.
     type File: Write;
-    /// Creates a temporary file; it must not exist yet.
+    /// Creates a temporary file that does not exist yet.
     fn create(&self, temporary: &Path) -> io::Result<Self::File>;
-    /// Forces the file to the device.
+    /// Syncs the file to the device.
     fn sync(&self, file: &mut Self::File) -> io::Result<()>;
-    /// Gives the temporary file its final name.
+    /// Renames the temporary file to its final name.
     fn rename(&self, temporary: &Path, target: &Path) -> io::Result<()>;
-    /// Forces the directory's new entry to the device.
+    /// Syncs the directory to the device.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
-    /// Removes a temporary file that is not wanted any more.
+    /// Removes an unused temporary file.
     fn remove(&self, temporary: &Path) -> io::Result<()> {
         fs::remove_file(temporary)
     }
 }
 
-/// The file system of the machine.
+/// The real file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk;
 
-impl Place for Disk {
+impl FileOps for Disk {
     type File = File;
 
     fn create(&self, temporary: &Path) -> io::Result<File> {
@@ -53,7 +53,7 @@ impl Place for Disk {
     }
 
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
-        // Elsewhere a directory cannot be opened as a file, and a rename is durable by itself or not at all.
+        // Other systems cannot open a directory as a file, and give no control over the durability of a rename.
         if cfg!(unix) {
             File::open(directory)?.sync_all()?;
         }
@@ -63,9 +63,9 @@ impl Place for Disk {
 
 /// Replaces `target` by what `content` writes.
 ///
-/// On an error `target` is as it was and the temporary file is gone. The one exception: if only the last step
-/// fails, syncing the directory, `target` is the new file, whole, but may not survive a power cut.
-pub fn replace<P: Place>(
+/// On an error `target` is unchanged and the temporary file is removed. There is one exception: if only the sync of
+/// the directory fails, `target` is the complete new file but may not survive a power cut.
+pub fn replace<P: FileOps>(
     place: &P,
     target: &Path,
     content: impl FnOnce(&mut BufWriter<P::File>) -> io::Result<()>,
@@ -73,9 +73,9 @@ pub fn replace<P: Place>(
     prepare(place, target, content)?.commit()
 }
 
-/// Writes and syncs a temporary file beside `target`. As long as it is not committed, `target` is untouched;
-/// whoever must know whether an error may have changed `target` takes the two halves one by one.
-pub fn prepare<'a, P: Place>(
+/// Writes and syncs a temporary file beside `target`, which stays untouched until the commit. Use the two steps
+/// separately to know whether an error may have changed `target`.
+pub fn prepare<'a, P: FileOps>(
     place: &'a P,
     target: &'a Path,
     content: impl FnOnce(&mut BufWriter<P::File>) -> io::Result<()>,
@@ -94,9 +94,9 @@ pub fn prepare<'a, P: Place>(
     };
     let directory = directory_of(target);
     let (file, temporary) = create(place, directory, &name.to_string_lossy())?;
-    let mut out = BufWriter::with_capacity(BUFFER, file);
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let written = content(&mut out).and_then(|()| out.flush());
-    // Not `into_inner` or a plain drop, which would try to write once more after an error.
+    // `into_inner` and drop would write again after an error.
     let (mut file, _) = out.into_parts();
     written?;
     place.sync(&mut file)?;
@@ -111,13 +111,13 @@ pub fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// A new file, written and synced, that does not have its final name yet. Dropped, it is removed.
-pub struct Prepared<'a, P: Place> {
+/// A written and synced file without its final name. Dropping it removes the file.
+pub struct Prepared<'a, P: FileOps> {
     temporary: Temporary<'a, P>,
     target: &'a Path,
 }
 
-impl<P: Place> std::fmt::Debug for Prepared<'_, P> {
+impl<P: FileOps> std::fmt::Debug for Prepared<'_, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared")
             .field("target", &self.target)
@@ -125,8 +125,8 @@ impl<P: Place> std::fmt::Debug for Prepared<'_, P> {
     }
 }
 
-impl<P: Place> Prepared<'_, P> {
-    /// Gives the file its final name and makes that durable.
+impl<P: FileOps> Prepared<'_, P> {
+    /// Renames the file to its final name and syncs the directory.
     pub fn commit(self) -> io::Result<()> {
         let place = self.temporary.place;
         place.rename(&self.temporary.path, self.target)?;
@@ -135,12 +135,12 @@ impl<P: Place> Prepared<'_, P> {
     }
 }
 
-fn create<'a, P: Place>(
+fn create<'a, P: FileOps>(
     place: &'a P,
     directory: &Path,
     name: &str,
 ) -> io::Result<(P::File, Temporary<'a, P>)> {
-    // Cut, because the target's own name may already be as long as the file system allows.
+    // Shorten the name, because that of the target may already have the maximum length.
     let stem: String = name.chars().take(40).collect();
     let process = std::process::id();
     let mut attempt = 0;
@@ -151,7 +151,10 @@ fn create<'a, P: Place>(
                 let keep = false;
                 return Ok((file, Temporary { place, path, keep }));
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && attempt < MAX_TEMPORARY_NAMES =>
+            {
                 attempt += 1;
             }
             Err(error) => return Err(error),
@@ -159,23 +162,23 @@ fn create<'a, P: Place>(
     }
 }
 
-/// Removes the temporary file on every way out, a panic included, unless it was renamed.
-struct Temporary<'a, P: Place> {
+/// Removes the temporary file unless it was renamed, even on a panic.
+struct Temporary<'a, P: FileOps> {
     place: &'a P,
     path: PathBuf,
     keep: bool,
 }
 
-impl<P: Place> Temporary<'_, P> {
+impl<P: FileOps> Temporary<'_, P> {
     fn keep(mut self) {
         self.keep = true;
     }
 }
 
-impl<P: Place> Drop for Temporary<'_, P> {
+impl<P: FileOps> Drop for Temporary<'_, P> {
     fn drop(&mut self) {
         if !self.keep {
-            // The error that brought us here is the one to report.
+            // Report the error that led here, not this one.
             let _ = self.place.remove(&self.path);
         }
     }

@@ -16,37 +16,37 @@ use crate::buffer::Buffer;
 use crate::transform::Transform;
 use crate::vectors::{StoredType, StoredVectors};
 
-/// How far inner products of axes may be from those of an orthonormal basis.
+/// Tolerance of the inner products of orthonormal axes.
 const AXIS_TOLERANCE: f32 = 1e-3;
 
-/// What META holds: sizes, and three parts that each kind of index has its own types for.
+/// Content of META: sizes, and three parts whose types depend on the kind of index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Meta<Config, Body, Ledger> {
+pub struct Meta<Config, Body, Stats> {
     /// Dimension of the stored vectors.
     pub dim: u64,
-    /// Inner products: the largest length.
+    /// The largest length, for inner products.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<f32>,
     /// Number of positions.
     pub points: u64,
     /// Number of cells.
     pub cells: u64,
-    /// The type of the stored coordinates.
+    /// The element type of the stored vectors.
     pub element: StoredType,
     /// The parameters.
     pub config: Config,
-    /// Small parts of the cells.
+    /// Small data of this kind of index.
     pub body: Body,
-    /// What has happened since the build. Not in files of the first programs that wrote this version.
-    #[serde(default)]
-    pub ledger: Ledger,
+    /// Statistics since the build. Missing in the oldest files.
+    #[serde(default, rename = "ledger")]
+    pub build_stats: Stats,
 }
 
 /// Reads META.
 ///
 /// # Errors
-/// [`FormatError::Inconsistent`](super::FormatError::Inconsistent) where it is not what `M` is read from.
+/// [`FormatError::Inconsistent`](super::FormatError::Inconsistent) if it cannot be parsed as `M`.
 pub fn read_meta<M: DeserializeOwned, R: Source>(reader: &mut Reader<R>) -> Result<M, Fault> {
     let wrong = |message: String| inconsistent(Kind::Meta, message);
     let json = reader.section(Kind::Meta, |section| {
@@ -61,10 +61,10 @@ pub fn read_meta<M: DeserializeOwned, R: Source>(reader: &mut Reader<R>) -> Resu
     serde_json::from_slice(&json).map_err(|error| wrong(error.to_string()))
 }
 
-/// Checks sizes against the table, which must have exactly the sections `kinds`.
+/// Checks sizes against the section table, which must have exactly the sections `kinds`.
 ///
 /// # Errors
-/// Whatever does not fit together.
+/// Fails if something is inconsistent.
 pub fn check_meta<C, B, L, R: Source>(
     meta: &Meta<C, B, L>,
     reader: &Reader<R>,
@@ -83,14 +83,14 @@ pub fn check_meta<C, B, L, R: Source>(
             "{points} points of dimension {dim} in {cells} cells are no index"
         ));
     }
-    // The largest 32-bit position means "none".
+    // The largest 32-bit position is reserved.
     if *points >= u64::from(u32::MAX) {
         return wrong(format!(
             "{points} points are more than positions can number"
         ));
     }
     reader.layout().expect(kinds)?;
-    // The largest section bounds dimension and points by the file's size before anything relies on them.
+    // The file size bounds dimension and points before anything relies on them.
     let vectors = reader.layout().length(Kind::Vectors);
     if product(&[*points, *dim, element.width() as u64]) != vectors {
         return wrong(format!(
@@ -120,10 +120,10 @@ pub fn put_transform(transform: &Transform, out: &mut dyn Write) -> io::Result<(
     out.array(rotation.map_or(&[][..], |rotation| rotation.as_slice()))
 }
 
-/// Reads SPACE: the change of coordinates of vectors of dimension `expected`, with a number of axes that `fits`.
+/// Reads SPACE: the transform of vectors of dimension `expected`, with a number of axes that `fits`.
 ///
 /// # Errors
-/// Whatever is wrong with it.
+/// Fails if the section is damaged or inconsistent.
 pub fn read_transform<R: Source>(
     reader: &mut Reader<R>,
     expected: u64,
@@ -177,7 +177,7 @@ pub fn put_vectors(vectors: &StoredVectors, out: &mut dyn Write) -> io::Result<(
 /// Reads VECTORS.
 ///
 /// # Errors
-/// Whatever is wrong with them.
+/// Fails if the section is damaged or inconsistent.
 pub fn read_vectors<R: Source>(
     reader: &mut Reader<R>,
     points: u64,
@@ -195,16 +195,16 @@ pub fn read_vectors<R: Source>(
     })
 }
 
-/// Reads IDS.
+/// Reads IDS. The content of a mapped file is not checked.
 ///
 /// # Errors
-/// Whatever is wrong with them; of a mapped file they are not looked at.
+/// Fails if the section is damaged or inconsistent.
 pub fn read_ids<R: Source>(reader: &mut Reader<R>, points: u64) -> Result<Buffer<u64>, Fault> {
     let ids = reader.large_section(Kind::Ids, |section| {
         section.expect(product(&[points, 8]))?;
         section.buffer::<u64>(points)
     })?;
-    if reader.stays() {
+    if reader.is_mapped() {
         return Ok(ids);
     }
     match ids.iter().position(|id| *id >= crate::validate::ID_LIMIT) {
@@ -222,12 +222,12 @@ pub fn read_ids<R: Source>(reader: &mut Reader<R>, points: u64) -> Result<Buffer
 /// A matrix of the values of a section.
 ///
 /// # Errors
-/// When they are no whole rows.
+/// Fails unless they form whole rows.
 pub fn matrix(kind: Kind, values: Vec<f32>, cols: u64) -> Result<Matrix, Fault> {
     Matrix::from_vec(values, cols as usize).map_err(|error| inconsistent(kind, error.to_string()))
 }
 
-/// The product, unless it overflows.
+/// The product, or `None` on overflow.
 pub fn product(factors: &[u64]) -> Option<u64> {
     factors
         .iter()
@@ -237,14 +237,14 @@ pub fn product(factors: &[u64]) -> Option<u64> {
 /// Fails unless the rows of `axes` are orthonormal.
 ///
 /// # Errors
-/// The first pair that is not, in words.
+/// A text that names the first wrong pair.
 pub fn check_axes(axes: &[f32], dim: usize) -> Result<(), String> {
     let axes: Vec<&[f32]> = axes.chunks_exact(dim).collect();
     for (i, a) in axes.iter().enumerate() {
         for (j, b) in axes[..=i].iter().enumerate() {
             let expected = if i == j { 1.0 } else { 0.0 };
             let found = garlic_simd::dot(a, b);
-            // Not `> AXIS_TOLERANCE`: NaN has to fail as well.
+            // Written so that NaN fails.
             let near = (found - expected).abs() <= AXIS_TOLERANCE;
             if !near {
                 return Err(format!(

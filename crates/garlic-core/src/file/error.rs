@@ -1,37 +1,37 @@
-//! Every way in which a file can fail to be an index.
+//! The faults of index files.
 
 use std::io;
 
 use super::{FORMAT_VERSION, OLDEST_VERSION};
 
-/// What is wrong with the bytes of an index.
+/// Why bytes are not a valid index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
     /// The file does not begin with the magic bytes.
     #[error("this is not a GARLIC index: the file does not begin with the index signature")]
     NotAnIndex,
-    /// The file ends too early.
+    /// The file is too short.
     #[error(
         "the file is truncated: it has {found} bytes and needs {needed}; copy or build it again"
     )]
     Truncated {
-        /// Bytes that are there.
+        /// Actual length.
         found: u64,
-        /// Bytes that there should be; the least there can be where the header is incomplete.
+        /// Expected length. If the header is incomplete, the minimum.
         needed: u64,
     },
-    /// The file goes on after the end that its header gives.
+    /// The file is longer than its header says.
     #[error(
         "the file has {found} bytes but its header says {expected}: something was appended to it"
     )]
     TrailingBytes {
-        /// Bytes that are there.
+        /// Actual length.
         found: u64,
-        /// Bytes that there should be.
+        /// Expected length.
         expected: u64,
     },
-    /// The format is older than this program reads.
+    /// The format version is too old for this program.
     #[error(
         "format version {version}, this program reads {OLDEST_VERSION}..={FORMAT_VERSION}; \
          rebuild the index from its vectors"
@@ -40,7 +40,7 @@ pub enum FormatError {
         /// Version of the file.
         version: u32,
     },
-    /// The format is newer than this program reads.
+    /// The format version is too new for this program.
     #[error(
         "format version {version}, this program reads {OLDEST_VERSION}..={FORMAT_VERSION}; \
          rebuild the index with this version or update the program"
@@ -49,7 +49,7 @@ pub enum FormatError {
         /// Version of the file.
         version: u32,
     },
-    /// Header or section table do not have the checksum that is stored with them.
+    /// The checksum of header and section table is wrong.
     #[error(
         "the header is damaged: its checksum is {found:08x}, not {expected:08x}; copy or build the file again"
     )]
@@ -59,7 +59,7 @@ pub enum FormatError {
         /// Checksum of the bytes.
         found: u32,
     },
-    /// A section does not have the checksum that the table gives.
+    /// The checksum of a section is wrong.
     #[error(
         "section {section} is damaged: its checksum is {found:08x}, not {expected:08x}; \
          copy or build the file again"
@@ -72,33 +72,33 @@ pub enum FormatError {
         /// Checksum of the bytes.
         found: u32,
     },
-    /// The header gives a number of sections that no index has.
+    /// The number of sections in the header is too large.
     #[error("the header announces {found} sections, more than the {limit} an index can have")]
     SectionCount {
         /// Number in the header.
         found: u32,
-        /// Most sections there can be.
+        /// Upper limit.
         limit: u32,
     },
-    /// The table names a kind of section that this version does not have.
+    /// The section table has an unknown kind.
     #[error("the section table has an entry of unknown kind {kind}")]
     UnknownSection {
         /// Number of the kind.
         kind: u32,
     },
-    /// A section is not there.
+    /// A section is missing.
     #[error("section {section} is missing")]
     MissingSection {
         /// Name of the section.
         section: &'static str,
     },
-    /// A section is there that an index of this kind does not have.
+    /// A section does not belong to this kind of index.
     #[error("section {section} does not belong to the kind of index that META describes")]
     UnexpectedSection {
         /// Name of the section.
         section: &'static str,
     },
-    /// A section is there twice.
+    /// A section occurs twice.
     #[error("section {section} appears twice")]
     DuplicateSection {
         /// Name of the section.
@@ -110,12 +110,12 @@ pub enum FormatError {
         /// Name of the first section that is out of order.
         section: &'static str,
     },
-    /// A section does not begin at a multiple of the alignment.
+    /// The offset of a section is not aligned.
     #[error("section {section} begins at byte {offset}, which is not a multiple of 64")]
     Misaligned {
         /// Name of the section.
         section: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
     },
     /// A section begins before the previous one (or the table) ends.
@@ -123,71 +123,71 @@ pub enum FormatError {
     Overlap {
         /// Name of the section.
         section: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
     },
-    /// A section ends after the file.
+    /// A section exceeds the file.
     #[error("section {section} ({length} bytes at {offset}) reaches past the end of the file")]
     OutOfFile {
         /// Name of the section.
         section: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
-        /// How long it is.
+        /// Its length.
         length: u64,
     },
     /// Bytes that belong to no section.
     #[error("{bytes} bytes at {offset} belong to no section")]
     Unclaimed {
-        /// Where they begin.
+        /// Their offset.
         offset: u64,
-        /// How many there are.
+        /// Their number.
         bytes: u64,
     },
     /// Padding or a reserved field is not zero.
     #[error("byte {offset} is padding and must be zero; copy or build the file again")]
     Padding {
-        /// Where the byte is.
+        /// Its offset.
         offset: u64,
     },
-    /// Checksums agree, but the content makes no index.
+    /// The checksums are right, but the content is inconsistent.
     #[error("section {section} makes no sense: {message}")]
     Inconsistent {
         /// Name of the section.
         section: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
-    /// The file holds an index of another kind.
+    /// The file contains an index of another kind.
     #[error("the file holds an index of {holds}; open it with {reader}")]
     OtherIndex {
         /// Kind of index in the file.
         holds: &'static str,
-        /// What reads such files.
+        /// The program or library that reads such files.
         reader: &'static str,
     },
-    /// The system does not give the memory that a section needs.
+    /// A section does not fit into memory.
     #[error("section {section} needs {bytes} bytes of memory, more than the system gives")]
     Memory {
         /// Name of the section.
         section: &'static str,
-        /// Bytes that were asked for.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
-/// Why reading stopped: the device failed, or the bytes are wrong.
+/// Why reading failed: an I/O error or invalid bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The device failed.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The bytes are wrong.
+    /// Invalid bytes.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
 
-/// An [`FormatError::Inconsistent`] of `section`.
+/// A [`FormatError::Inconsistent`] of `section`.
 pub fn inconsistent(section: super::Kind, message: impl Into<String>) -> Fault {
     Fault::Format(FormatError::Inconsistent {
         section: section.name(),

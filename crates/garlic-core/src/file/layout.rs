@@ -1,30 +1,30 @@
-//! Header and section table, byte by byte. `docs/reference/file-format.md` draws them.
+//! Header and section table. `docs/reference/file-format.md` describes the bytes.
 
 use super::error::FormatError;
 use super::{FORMAT_VERSION, OLDEST_VERSION};
 
 /// First bytes of every index. The zero and the control character make text tools stop early.
 pub(super) const MAGIC: [u8; 8] = *b"GARLIC\0\x1a";
-/// Sections begin at multiples of this: a cache line, and enough for any SIMD load of a mapped file.
+/// Alignment of sections: a cache line, and enough for any SIMD load of a mapped file.
 pub const ALIGNMENT: u64 = 64;
-/// Bytes before the section table.
+/// Size of the header before the section table.
 pub const HEADER_LEN: usize = 32;
 /// Bytes of one entry of the section table.
 pub(super) const ENTRY_LEN: usize = 24;
-/// Where the checksum of header and table lies; it counts as zero in itself.
+/// Offset of the checksum of header and table. It counts as zero in itself.
 const CHECKSUM_AT: usize = 24;
-/// Reserved field behind the checksum, zero.
+/// Offset of a reserved field, zero.
 const RESERVED_AT: usize = 28;
-/// Bound for the section count, so that a damaged one cannot ask for memory.
+/// Upper limit of the number of sections, so that a damaged header cannot demand memory.
 const MAX_SECTIONS: u32 = 64;
 
-/// What a section holds. The number is what the file says; sections lie in this order.
+/// Kind of a section, with its number in the file. Sections are in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Kind {
-    /// Configuration, sizes and what else is small, as JSON.
+    /// Configuration, sizes and other small data, as JSON.
     Meta = 1,
-    /// Change of coordinates between vectors and model.
+    /// The transform.
     Space = 2,
     /// `garlic-paper`: means of the Gaussians.
     Means = 3,
@@ -36,13 +36,13 @@ pub enum Kind {
     Bins = 6,
     /// `garlic-ann`: means, axes and variances of the cells.
     Cells = 7,
-    /// `garlic-ann`: scales of the codes, and where the bins lie.
+    /// `garlic-ann`: quantization steps and the ranges of bins.
     Learned = 8,
     /// `garlic-ann`: codes of bin centres and points.
     Codes = 9,
     /// The vectors, in cell order.
     Vectors = 10,
-    /// The vectors' identifiers.
+    /// The identifiers of the vectors.
     Ids = 11,
 }
 
@@ -61,7 +61,7 @@ impl Kind {
         Kind::Vectors,
         Kind::Ids,
     ];
-    /// The name that messages use.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Meta => "META",
@@ -86,24 +86,24 @@ impl Kind {
 /// One entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it holds.
+    /// The kind of the section.
     pub kind: Kind,
     /// CRC-32 of its bytes.
     pub checksum: u32,
-    /// Where it begins.
+    /// Its offset.
     pub offset: u64,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
 }
 
-/// Length and checksum of a section that has yet to get its place.
+/// Length and checksum of a section without an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What it holds.
+    /// The kind of the section.
     pub kind: Kind,
     /// CRC-32 of its bytes.
     pub checksum: u32,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct Layout {
     pub entries: Vec<Entry>,
 }
 
-/// The fixed part of the header, before the table is known.
+/// The fixed part of the header.
 #[derive(Clone, Copy, Debug)]
 pub struct Preamble {
     /// Format version.
@@ -134,9 +134,9 @@ impl Preamble {
         HEADER_LEN + self.sections as usize * ENTRY_LEN
     }
 
-    /// Reads the fixed header of a file of `found` bytes: who it is, which version, how long.
+    /// Reads the fixed header of a file of `found` bytes: magic, version, length.
     ///
-    /// `bytes` are its first [`HEADER_LEN`] bytes, or all of them where there are fewer.
+    /// `bytes` are the first [`HEADER_LEN`] bytes, or all if there are fewer.
     pub fn parse(bytes: &[u8], found: u64) -> Result<Self, FormatError> {
         let prefix = bytes.len().min(MAGIC.len());
         if bytes[..prefix] != MAGIC[..prefix] {
@@ -148,7 +148,7 @@ impl Preamble {
                 needed: HEADER_LEN as u64,
             });
         }
-        // Before the checksum: another version may keep its checksum elsewhere, and is refused by name.
+        // Check the version before the checksum, because other versions may store it elsewhere.
         let version = u32_at(bytes, 8);
         if version < OLDEST_VERSION {
             return Err(FormatError::VersionTooOld { version });
@@ -183,7 +183,7 @@ impl Preamble {
 }
 
 impl Layout {
-    /// Gives every section its place.
+    /// Assigns an offset to every section.
     pub fn place(sections: &[Measure]) -> Self {
         let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
         let entries = sections
@@ -225,7 +225,7 @@ impl Layout {
         head
     }
 
-    /// Checks header and table; `head` is `Preamble::head_len` bytes long.
+    /// Checks header and table. `head` has `Preamble::head_len` bytes.
     pub fn parse(preamble: Preamble, head: &[u8]) -> Result<Self, FormatError> {
         let (expected, found) = (u32_at(head, CHECKSUM_AT), head_checksum(head));
         if expected != found {
@@ -256,7 +256,7 @@ impl Layout {
         })
     }
 
-    /// Fails unless the sections are exactly `kinds`: which they are depends on what META says.
+    /// Fails unless the sections are exactly `kinds`, which depend on META.
     pub fn expect(&self, kinds: &[Kind]) -> Result<(), FormatError> {
         let found = |kind: &Kind| self.entries.iter().any(|entry| entry.kind == *kind);
         if let Some(missing) = kinds.iter().find(|kind| !found(kind)) {
@@ -297,7 +297,7 @@ fn parse_entry(bytes: &[u8], before: &[Entry]) -> Result<Entry, FormatError> {
     })
 }
 
-/// Checks that a section lies behind `end` with nothing but padding between, and returns its own end.
+/// Checks that a section follows `end` after padding only, and returns its own end.
 fn check_place(entry: &Entry, end: u64, file_len: u64) -> Result<u64, FormatError> {
     let Entry {
         kind,
@@ -331,7 +331,7 @@ fn check_place(entry: &Entry, end: u64, file_len: u64) -> Result<u64, FormatErro
     Ok(after)
 }
 
-/// Checksum of header and table with the checksum's own bytes taken as zero.
+/// Checksum of header and table, with the bytes of the checksum as zero.
 fn head_checksum(head: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&head[..CHECKSUM_AT]);

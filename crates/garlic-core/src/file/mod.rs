@@ -1,10 +1,9 @@
-//! The container that every index is saved in: one file, vectors included.
+//! The container of saved indexes: one file, including the vectors.
 //!
-//! `docs/reference/file-format.md` draws the layout. A file is a header, a table and sections with a checksum each. It is replaced
-//! all at once, never changed in place. Each kind of index says which sections it has ([`Sections`]) and how it is read
-//! from them ([`Decode`]); whatever is wrong with a file has its own [`FormatError`].
-//!
-//! Files of format version 2 and later stay readable.
+//! In: the sections of an index ([`Sections`]). Out: a file, and the index read from it ([`Decode`]). A file has a
+//! header, a section table and sections with a checksum each. It is replaced atomically and never changed in place.
+//! Every fault has its own [`FormatError`]. `docs/reference/file-format.md` describes the layout. Format version 2
+//! and later stay readable.
 
 pub mod atomic;
 mod common;
@@ -33,7 +32,7 @@ use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use atomic::Place;
+use atomic::FileOps;
 use bytes::Bytes;
 use layout::MAGIC;
 use serde::Serialize;
@@ -47,52 +46,52 @@ const OLDEST_VERSION: u32 = 2;
 /// The format versions that are read.
 pub const SUPPORTED_VERSIONS: RangeInclusive<u32> = OLDEST_VERSION..=FORMAT_VERSION;
 
-/// Most bytes of the section META: configuration, training history and calibration are small.
+/// Upper limit of the size of META.
 pub const MAX_META: u64 = 64 << 20;
 
-/// Whether there is a file that begins as index files of every version do; whether it is sound, opening it tells.
+/// Whether a file begins with the magic bytes of an index. Only opening tells whether it is valid.
 pub fn is_index_file(path: impl AsRef<Path>) -> bool {
     let path = path.as_ref();
     let mut start = [0; MAGIC.len()];
-    // Asked before opening: a pipe would wait for a writer.
+    // Check before opening: opening a pipe would wait for a writer.
     let is_read = path.is_file()
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
     is_read && start == MAGIC
 }
 
-/// Something that is read from the sections of a file.
+/// A type that can be read from the sections of a file.
 pub trait Decode: Sized {
     /// Reads all sections, in the order of the file.
     ///
     /// # Errors
-    /// Whatever is wrong with them.
+    /// Fails if a section is damaged or inconsistent.
     fn decode<R: Source>(reader: &mut Reader<R>) -> Result<Self, Fault>;
 }
 
-/// How a file is read.
+/// How a file is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Mapped: large arrays stay in the file and are not looked at.
+    /// Mapped: large arrays stay in the file and are not checked.
     Map,
-    /// Read into memory, every byte checked.
+    /// Read into memory: every byte is checked.
     Read,
 }
 
 /// Opens a file.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not what `T` is read from.
+/// [`Error::Io`] if the file cannot be read, [`Error::Format`] if it is not a valid `T`.
 pub fn open<T: Decode>(path: &Path, access: Access) -> Result<(T, Layout)> {
     let read = || -> Result<_, Fault> {
-        // Asked before opening: a pipe would wait for a writer, and only a file knows its length.
+        // Check before opening: opening a pipe would wait for a writer, and only a file has a length.
         if !std::fs::metadata(path)?.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "is not a file");
             return Err(Fault::Io(error));
         }
         let file = File::open(path)?;
         let file_len = file.metadata()?.len();
-        // A file without even a header is not worth a mapping, and an empty one has none. Numbers lie in the file
-        // as little-endian machines have them.
+        // A file without a complete header is read, because an empty file cannot be mapped. Mapping requires a
+        // little-endian machine.
         let maps = access == Access::Map && cfg!(target_endian = "little");
         if maps
             && file_len >= HEADER_LEN as u64
@@ -106,16 +105,16 @@ pub fn open<T: Decode>(path: &Path, access: Access) -> Result<(T, Layout)> {
     read().map_err(|fault| with_path(path, fault))
 }
 
-/// What [`to_bytes`] gave the bytes of.
+/// Decodes the bytes of [`to_bytes`].
 ///
 /// # Errors
-/// Whatever is wrong with the bytes.
+/// Fails if the bytes are damaged or inconsistent.
 pub fn from_bytes<T: Decode>(bytes: &[u8]) -> Result<T, FormatError> {
     let found = bytes.len() as u64;
     match decode(bytes, found) {
         Ok((read, _)) => Ok(read),
         Err(Fault::Format(error)) => Err(error),
-        // Memory fails in one way only: by ending.
+        // Reading from memory fails only at its end.
         Err(Fault::Io(_)) => Err(FormatError::Truncated {
             found,
             needed: found,
@@ -129,7 +128,7 @@ fn decode<T: Decode>(inner: impl Source, file_len: u64) -> Result<(T, Layout), F
     Ok((decoded, reader.layout().clone()))
 }
 
-/// The sections of the file at `path`, from its header alone.
+/// The sections of the file at `path`, from its header.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Format`].
@@ -137,10 +136,10 @@ pub fn sections_of(path: &Path) -> Result<Vec<Kind>> {
     open::<Table>(path, Access::Map).map(|(table, _)| table.0)
 }
 
-/// The sections of a file in memory, from its header alone.
+/// The sections of a file in memory, from its header.
 ///
 /// # Errors
-/// What is wrong with the header.
+/// Fails if the header is invalid.
 pub fn sections_in(bytes: &[u8]) -> Result<Vec<Kind>, FormatError> {
     from_bytes::<Table>(bytes).map(|table| table.0)
 }
@@ -158,7 +157,7 @@ impl Decode for Table {
 /// Header, table and sections in memory.
 ///
 /// # Errors
-/// When a section cannot be written.
+/// Fails if a section cannot be written.
 pub fn to_bytes(sections: &impl Sections) -> io::Result<Vec<u8>> {
     let layout = write::measure(sections)?;
     let mut bytes = Vec::with_capacity(layout.file_len as usize);
@@ -166,11 +165,11 @@ pub fn to_bytes(sections: &impl Sections) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file, replacing what is there all at once.
+/// Writes a file and replaces an existing one atomically.
 ///
 /// # Errors
-/// [`Error::Io`] with the path when a step of the file system fails, or the sections say that they could not be read again.
-pub fn save<P: Place>(place: &P, path: &Path, sections: &impl Sections) -> Result<()> {
+/// [`Error::Io`] with the path if a file system operation fails, or if the content could not be read again.
+pub fn save<P: FileOps>(place: &P, path: &Path, sections: &impl Sections) -> Result<()> {
     let save = || -> io::Result<()> {
         let layout = write::measure(sections)?;
         sections.check(layout.file_len)?;
@@ -179,7 +178,7 @@ pub fn save<P: Place>(place: &P, path: &Path, sections: &impl Sections) -> Resul
     save().map_err(|error| with_path(path, Fault::Io(error)))
 }
 
-/// The error of a file.
+/// Adds the path to a fault.
 pub fn with_path(path: &Path, fault: Fault) -> Error {
     let path = path.to_owned();
     match fault {
@@ -188,7 +187,7 @@ pub fn with_path(path: &Path, fault: Fault) -> Error {
     }
 }
 
-/// What a verified file holds.
+/// Summary of a verified file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -206,22 +205,22 @@ pub struct Summary {
     pub sections: Vec<SectionSummary>,
 }
 
-/// One section of a file.
+/// Summary of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SectionSummary {
-    /// Name of what it holds.
+    /// Name of its kind.
     pub kind: &'static str,
-    /// Where it begins.
+    /// Its offset.
     pub offset: u64,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
     /// CRC-32 of its bytes.
     pub checksum: u32,
 }
 
 impl Summary {
-    /// The summary of a file of this layout.
+    /// Creates the summary of a file with this layout.
     pub fn new(layout: &Layout, dim: usize, points: usize, cells: usize) -> Self {
         let section = |entry: &Entry| SectionSummary {
             kind: entry.kind.name(),

@@ -1,4 +1,4 @@
-//! Reading: header and table first, then section after section, each checked as it passes.
+//! Reads a file: header and table first, then the sections in order, each with its checksum.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use super::layout::{ALIGNMENT, HEADER_LEN, Kind, Layout, Preamble};
 use super::section::Section;
 use super::source::Source;
 
-/// A file that is being read from its first byte to its last.
+/// A file that is read from start to end.
 pub struct Reader<R> {
     pub(super) inner: R,
     pub(super) layout: Layout,
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub(super) position: u64,
     next: usize,
 }
@@ -51,13 +51,13 @@ impl<R: Source> Reader<R> {
     }
 
     /// Whether large arrays stay in the file, unchecked.
-    pub fn stays(&self) -> bool {
+    pub fn is_mapped(&self) -> bool {
         self.inner.map().is_some()
     }
 
     /// Reads the next section, which is `kind`, with `decode`.
     ///
-    /// A wrong checksum is the error that is reported, whatever `decode` has stumbled over.
+    /// If the checksum is wrong, that error is reported, whatever `decode` returned.
     pub fn section<T>(
         &mut self,
         kind: Kind,
@@ -66,20 +66,20 @@ impl<R: Source> Reader<R> {
         self.enter(kind, false, decode)
     }
 
-    /// The same for a section whose arrays stay in the file if it is mapped: then neither they nor the checksum
-    /// are looked at.
+    /// [`Reader::section`] for a section whose arrays stay in a mapped file. Then neither they nor the checksum are
+    /// checked.
     pub fn large_section<T>(
         &mut self,
         kind: Kind,
         decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        self.enter(kind, self.stays(), decode)
+        self.enter(kind, self.is_mapped(), decode)
     }
 
     fn enter<T>(
         &mut self,
         kind: Kind,
-        stays: bool,
+        is_mapped: bool,
         decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let entry = match self.layout.entries.get(self.next) {
@@ -92,13 +92,13 @@ impl<R: Source> Reader<R> {
         };
         self.next += 1;
         self.padding(entry.offset)?;
-        let mut section = Section::new(self, entry, stays);
+        let mut section = Section::new(self, entry, is_mapped);
         let decoded = match decode(&mut section) {
             Err(Fault::Io(error)) => return Err(Fault::Io(error)),
             other => other,
         };
         let left = section.left();
-        if !stays {
+        if !is_mapped {
             let found = section.checksum()?;
             if found != entry.checksum {
                 return Err(Fault::Format(FormatError::SectionChecksum {
@@ -132,7 +132,7 @@ impl<R: Source> Reader<R> {
     }
 }
 
-/// A file may shrink while it is read: that is a truncation like any other.
+/// A file may shrink while it is read. This is reported as truncation.
 pub(super) fn read_exact(
     inner: &mut impl Source,
     bytes: &mut [u8],

@@ -1,8 +1,8 @@
-//! One section while it is read: words and arrays, one after the other.
+//! Reads the words and arrays of one section.
 //!
-//! Nothing is allocated on the word of the file alone: a section must lie inside the file, and an array inside
-//! what is left of its section, before memory is asked for. Arrays are read straight into the memory that they
-//! stay in; those of a mapped file stay in the file, and nobody looks at them.
+//! Sizes in the file are checked before memory is allocated: a section must lie inside the file, and an array inside
+//! the rest of its section. Arrays are read directly into their final memory. Those of a mapped file stay there,
+//! unchecked.
 
 use super::error::{Fault, FormatError, inconsistent};
 use super::layout::{ALIGNMENT, Entry};
@@ -11,16 +11,16 @@ use super::source::Source;
 use super::write::Word;
 use crate::buffer::{Blank, Buffer};
 
-/// Bytes that are read and checked at a time: they stay in the second-level cache.
-const CHUNK: usize = 256 * 1024;
+/// Number of bytes that are read and checked at a time. They fit into the second-level cache.
+const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The part of a section that has not been read yet.
+/// The unread part of a section.
 pub struct Section<'a, R> {
     reader: &'a mut Reader<R>,
     entry: Entry,
     left: u64,
     /// Whether arrays stay in the file.
-    stays: bool,
+    is_mapped: bool,
     hasher: crc32fast::Hasher,
 }
 
@@ -34,23 +34,23 @@ impl<R> std::fmt::Debug for Section<'_, R> {
 }
 
 impl<'a, R: Source> Section<'a, R> {
-    /// The section of a table's entry; `reader` has come to its first byte.
-    pub fn new(reader: &'a mut Reader<R>, entry: Entry, stays: bool) -> Self {
+    /// The section of a table entry. `reader` is at its first byte.
+    pub fn new(reader: &'a mut Reader<R>, entry: Entry, is_mapped: bool) -> Self {
         Self {
             reader,
             entry,
             left: entry.length,
-            stays,
+            is_mapped,
             hasher: crc32fast::Hasher::new(),
         }
     }
 
-    /// Bytes that have not been read yet.
+    /// Number of unread bytes.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Fails unless exactly `needed` bytes are left; `None` stands for a number that overflowed.
+    /// Fails unless exactly `needed` bytes are left. `None` stands for an overflow.
     pub fn expect(&self, needed: Option<u64>) -> Result<(), Fault> {
         match needed {
             Some(needed) if needed == self.left => Ok(()),
@@ -65,8 +65,7 @@ impl<'a, R: Source> Section<'a, R> {
         }
     }
 
-    /// Fails unless arrays of these counts and widths, each at a multiple of [`ALIGNMENT`], are exactly what is
-    /// left.
+    /// Fails unless aligned arrays of these counts and widths are exactly what is left.
     pub fn expect_arrays(&self, arrays: &[(Option<u64>, usize)]) -> Result<(), Fault> {
         let begin = self.entry.length - self.left;
         let end = arrays.iter().try_fold(begin, |end, (count, width)| {
@@ -76,16 +75,16 @@ impl<'a, R: Source> Section<'a, R> {
         self.expect(end.map(|end| end - begin))
     }
 
-    /// The array of the next `count` words, which begin at a multiple of [`ALIGNMENT`].
+    /// The next `count` words as an array, after alignment to [`ALIGNMENT`].
     pub fn array<T: Word>(&mut self, count: u64) -> Result<Buffer<T>, Fault> {
         self.align()?;
         self.buffer(count)
     }
 
-    /// The array of the next `count` words.
+    /// The next `count` words as an array.
     pub fn buffer<T: Word>(&mut self, count: u64) -> Result<Buffer<T>, Fault> {
         let len = self.fits::<T>(count)?;
-        if self.stays
+        if self.is_mapped
             && let Some(map) = self.reader.inner.map()
         {
             let offset = usize::try_from(self.reader.position);
@@ -100,11 +99,11 @@ impl<'a, R: Source> Section<'a, R> {
         Ok(blank.freeze())
     }
 
-    /// Goes on to the next multiple of [`ALIGNMENT`].
+    /// Skips padding up to the next multiple of [`ALIGNMENT`].
     pub fn align(&mut self) -> Result<(), Fault> {
         let read = self.entry.length - self.left;
         let padding = read.next_multiple_of(ALIGNMENT) - read;
-        if self.stays {
+        if self.is_mapped {
             self.fits::<u8>(padding)?;
             self.pass(padding as usize);
             return Ok(());
@@ -135,7 +134,7 @@ impl<'a, R: Source> Section<'a, R> {
         Ok(words)
     }
 
-    /// `count`, if that many words are left.
+    /// `count` as a size, if that many words are left.
     fn fits<T: Word>(&self, count: u64) -> Result<usize, Fault> {
         let width = size_of::<T>() as u64;
         if count
@@ -160,9 +159,9 @@ impl<'a, R: Source> Section<'a, R> {
         })
     }
 
-    /// Reads as many words as there are places, chunk by chunk, and checks them while they are in the cache.
+    /// Fills `words` chunk by chunk and checks them while they are in the cache.
     fn fill<T: Word>(&mut self, words: &mut [T]) -> Result<(), Fault> {
-        let per_chunk = CHUNK / size_of::<T>();
+        let per_chunk = CHUNK_BYTES / size_of::<T>();
         let mut unsound = None;
         for (number, chunk) in words.chunks_mut(per_chunk).enumerate() {
             self.next_bytes(bytemuck::cast_slice_mut(chunk))?;
@@ -171,10 +170,10 @@ impl<'a, R: Source> Section<'a, R> {
                     *word = word.swapped();
                 }
             }
-            // Without an early exit inside the chunk, so that it compiles to vector instructions.
-            let sound = chunk.iter().fold(true, |all, word| all & word.sound());
+            // The loop has no early exit within a chunk, so that it vectorizes.
+            let sound = chunk.iter().fold(true, |all, word| all & word.is_valid());
             if !sound && unsound.is_none() {
-                let at = chunk.iter().position(|word| !word.sound());
+                let at = chunk.iter().position(|word| !word.is_valid());
                 unsound = at.map(|at| number * per_chunk + at);
             }
         }
@@ -187,9 +186,11 @@ impl<'a, R: Source> Section<'a, R> {
         }
     }
 
-    /// Reads what is left and gives the checksum of all.
+    /// Reads the rest and returns the checksum of the section.
     pub fn checksum(mut self) -> Result<u32, Fault> {
-        let most = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
+        let most = usize::try_from(self.left)
+            .unwrap_or(CHUNK_BYTES)
+            .min(CHUNK_BYTES);
         let mut chunk = vec![0; most];
         while self.left > 0 {
             let take = usize::try_from(self.left).unwrap_or(most).min(most);
@@ -206,7 +207,7 @@ impl<'a, R: Source> Section<'a, R> {
             ..
         } = &mut *self.reader;
         read_exact(inner, bytes, *position, layout.file_len)?;
-        if !self.stays {
+        if !self.is_mapped {
             self.hasher.update(bytes);
         }
         self.pass(bytes.len());

@@ -1,15 +1,15 @@
-//! Where the bytes of an index come from: a stream of them, or a mapped file.
+//! The source of the bytes of an index: a stream or a mapped file.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
 
-/// Where the bytes of an index come from.
+/// The source of the bytes of an index.
 pub trait Source {
-    /// The next bytes, which begin at `position`.
+    /// Reads the next bytes, which begin at `position`.
     fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 
-    /// The file, if arrays may stay in it.
+    /// The mapped file, if arrays may stay in it.
     fn map(&self) -> Option<&Bytes> {
         None
     }

@@ -1,34 +1,34 @@
-//! Writing: sections are measured first, then streamed behind a finished header.
+//! Writes a file: sections are measured first, then streamed after the finished header.
 //!
-//! Every section is generated twice, once into a checksum and once into the file. Generating is only a walk
-//! over memory, so this costs less than a second copy of the vectors would, and the sink never has to seek.
+//! Every section is generated twice, once for the checksum and once for the file. Generating only walks over memory,
+//! so it is cheaper than a second copy of the vectors, and the sink never has to seek.
 
 use std::io::{self, Write};
 
 use super::layout::{ALIGNMENT, Kind, Layout, Measure};
 
-/// Something that can write each section of an index.
+/// A type that can write the sections of an index.
 pub trait Sections {
-    /// The sections there are, in the order of the file.
+    /// The sections, in the order of the file.
     fn kinds(&self) -> &'static [Kind];
 
     /// Fails for content that could be written to a file of `file_len` bytes but not read again.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     fn check(&self, file_len: u64) -> io::Result<()> {
         let _ = file_len;
         Ok(())
     }
 
-    /// Writes the bytes of one section; the same bytes whenever it is asked.
+    /// Writes the bytes of one section. Repeated calls write the same bytes.
     ///
     /// # Errors
     /// Those of `out`.
     fn write_section(&self, kind: Kind, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Lengths, checksums and places of all sections.
+/// Lengths, checksums and offsets of all sections.
 pub fn measure(sections: &impl Sections) -> io::Result<Layout> {
     let kinds = sections.kinds();
     let mut measures = Vec::with_capacity(kinds.len());
@@ -58,7 +58,7 @@ pub fn write(sections: &impl Sections, layout: &Layout, out: &mut impl Write) ->
     Ok(())
 }
 
-/// A sink that keeps only length and checksum.
+/// A sink that keeps only the length and the checksum.
 #[derive(Default)]
 struct Tally {
     hasher: crc32fast::Hasher,
@@ -77,12 +77,12 @@ impl Write for Tally {
     }
 }
 
-/// A number, or a few in a row, as the file keeps them: little-endian, each at its own width.
+/// A number, or a few in a row, as stored in a file: little-endian.
 pub trait Word: bytemuck::Pod + Send {
-    /// The same with the bytes of every number turned round.
+    /// Swaps the bytes of every number.
     fn swapped(self) -> Self;
-    /// Whether a file may hold it; NaN and infinities are nowhere allowed.
-    fn sound(self) -> bool {
+    /// Whether a file may contain the value. NaN and infinity are never allowed.
+    fn is_valid(self) -> bool {
         true
     }
 }
@@ -93,13 +93,13 @@ impl Word for u8 {
     }
 }
 
-/// Only ever the bits of a half-precision number.
+/// The bits of a half-precision number.
 impl Word for u16 {
     fn swapped(self) -> Self {
         self.swap_bytes()
     }
 
-    fn sound(self) -> bool {
+    fn is_valid(self) -> bool {
         const EXPONENT: u16 = 0x7c00;
         self & EXPONENT != EXPONENT
     }
@@ -122,7 +122,7 @@ impl Word for f32 {
         Self::from_bits(self.to_bits().swap_bytes())
     }
 
-    fn sound(self) -> bool {
+    fn is_valid(self) -> bool {
         self.is_finite()
     }
 }
@@ -132,12 +132,12 @@ impl Word for f64 {
         Self::from_bits(self.to_bits().swap_bytes())
     }
 
-    fn sound(self) -> bool {
+    fn is_valid(self) -> bool {
         self.is_finite()
     }
 }
 
-/// Writes `words` little-endian; on a little-endian machine straight from where they lie.
+/// Writes `words` little-endian, without a copy on a little-endian machine.
 pub fn put<T: Word>(out: &mut dyn Write, words: &[T]) -> io::Result<()> {
     if cfg!(target_endian = "little") {
         return out.write_all(bytemuck::cast_slice(words));
@@ -149,7 +149,7 @@ pub fn put<T: Word>(out: &mut dyn Write, words: &[T]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a section whose arrays each begin at a multiple of [`ALIGNMENT`], so that they may be mapped.
+/// Writes a section whose arrays are aligned to [`ALIGNMENT`], so that they can be mapped.
 pub struct Aligned<'a> {
     out: &'a mut dyn Write,
     written: u64,
@@ -164,18 +164,18 @@ impl std::fmt::Debug for Aligned<'_> {
 }
 
 impl<'a> Aligned<'a> {
-    /// A section that begins at the next byte of `out`.
+    /// Starts a section at the next byte of `out`.
     pub fn new(out: &'a mut dyn Write) -> Self {
         Self { out, written: 0 }
     }
 
-    /// Words that follow the previous ones without padding: the counts that a section begins with.
+    /// Writes words without padding, such as the counts at the start of a section.
     pub fn put<T: Word>(&mut self, words: &[T]) -> io::Result<()> {
         self.written += size_of_val(words) as u64;
         put(self.out, words)
     }
 
-    /// The next array, behind as many zeros as it takes.
+    /// Pads with zeros, then writes an array.
     pub fn array<T: Word>(&mut self, words: &[T]) -> io::Result<()> {
         let padding = self.written.next_multiple_of(ALIGNMENT) - self.written;
         self.put(&[0_u8; ALIGNMENT as usize][..padding as usize])?;

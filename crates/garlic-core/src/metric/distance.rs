@@ -1,22 +1,22 @@
-//! The metrics, and the distance between two vectors as they report it; lengths and inner products in double
+//! The metrics, and the reported distance between two vectors. Lengths and inner products are computed in double
 //! precision.
 
 use serde::{Deserialize, Serialize};
 
-use super::close::SMALL;
+use super::double_precision::MIN_F32_DISTANCE;
 use super::scale_to;
 use crate::error::{Error, Result};
 
-/// What "near" means. The set is closed: a new metric would be a breaking change.
+/// The metric of an index. The set is closed: a new metric would be a breaking change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// The length of the difference.
+    /// Length of the difference.
     #[default]
     Euclidean,
-    /// One less the cosine of the angle; lengths do not matter, vectors without one are refused.
+    /// 1 minus the cosine of the angle. Zero vectors are rejected.
     Cosine,
-    /// Minus the inner product: the largest inner products are the nearest.
+    /// Negative inner product.
     InnerProduct,
 }
 
@@ -24,7 +24,7 @@ impl Metric {
     /// Every metric.
     pub const ALL: [Self; 3] = [Self::Euclidean, Self::Cosine, Self::InnerProduct];
 
-    /// Its name in configurations and on the command line.
+    /// The name in configurations and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Euclidean => "euclidean",
@@ -54,7 +54,7 @@ impl std::str::FromStr for Metric {
     }
 }
 
-/// Sums side by side: few enough for registers, enough to hide the latency of an addition.
+/// Number of parallel sums: few enough for registers, enough to hide the latency of an addition.
 const LANES: usize = 8;
 
 /// The inner product.
@@ -71,10 +71,10 @@ pub(super) fn inner_product(a: &[f32], b: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// The Euclidean distance; in double precision where squares of 32 bits lose digits.
+/// Euclidean distance, in double precision if squares lose precision in 32 bits.
 fn euclidean(a: &[f32], b: &[f32]) -> f32 {
     let distance = garlic_simd::l2_squared(a, b).sqrt();
-    if f64::from(distance) >= SMALL {
+    if f64::from(distance) >= MIN_F32_DISTANCE {
         return distance;
     }
     let differences = a.iter().zip(b).map(|(x, y)| f64::from(*x) - f64::from(*y));
@@ -92,12 +92,11 @@ pub(super) fn length(vector: &[f32]) -> f64 {
 }
 
 impl Metric {
-    /// The distance between a vector and a query as an index reports it, rounding included, where it stores
-    /// vectors as 32-bit floats: what ground truth should be made of. Zero has no cosine distance; what comes out for
-    /// it means nothing.
+    /// The distance between a vector and a query as reported by an index with 32-bit vectors, including rounding. Use
+    /// it for ground truth. The result is meaningless for a zero vector with the cosine metric.
     ///
     /// # Panics
-    /// When the dimensions differ.
+    /// Panics if the dimensions differ.
     pub fn distance(self, vector: &[f32], query: &[f32]) -> f32 {
         let mut scaled = Vec::new();
         self.scale(vector, &mut scaled);
@@ -106,8 +105,8 @@ impl Metric {
         self.distance_scaled(vector, query)
     }
 
-    /// Appends a vector to `out` as [`Metric::distance_scaled`] takes it: for cosines scaled to unit length, else
-    /// as it is.
+    /// Appends a vector to `out` in the form of [`Metric::distance_scaled`]: normalized for cosines, otherwise
+    /// unchanged.
     pub fn scale(self, vector: &[f32], out: &mut Vec<f32>) {
         match self {
             Self::Euclidean | Self::InnerProduct => out.extend_from_slice(vector),
@@ -119,10 +118,10 @@ impl Metric {
         }
     }
 
-    /// [`Metric::distance`] of a vector and a query that [`Metric::scale`] has been through.
+    /// [`Metric::distance`] of a vector and a query in the form of [`Metric::scale`].
     ///
     /// # Panics
-    /// When the dimensions differ.
+    /// Panics if the dimensions differ.
     pub fn distance_scaled(self, vector: &[f32], query: &[f32]) -> f32 {
         assert_eq!(vector.len(), query.len(), "dimensions differ");
         match self {

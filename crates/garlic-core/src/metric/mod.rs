@@ -1,43 +1,40 @@
-//! What "near" means to the user, and how it becomes Euclidean at the boundary of an index.
+//! Metrics, and their embedding into Euclidean space.
 //!
-//! Everything inside an index is Euclidean. Vectors and queries are embedded on their way in, distances are
-//! turned into what the metric reports on their way out:
-//!
-//! - cosine: vectors and queries are scaled to unit length; the cosine distance is half the squared distance;
-//! - inner product: a vector x gets one coordinate more, sqrt(M² - |x|²) with M the largest length, so that all
-//!   are equally long; a query gets 0 there and the length M, which puts rounding at its least. The squared
-//!   distance is then 2 M² less the inner product times 2 M / |q|: the nearest have the largest inner product.
-//!   The reported distance, minus the inner product, is computed from vector and query, for the squared distance
-//!   has lost digits to M².
+//! In: vectors and queries of the user. Out: embedded ones, and reported distances. An index is Euclidean inside.
+//! For cosines, vectors and queries are normalized, and the cosine distance is half the squared distance. For inner
+//! products, a vector x gets one more coordinate, sqrt(M² - |x|²) with the largest length M, so that all have length M.
+//! A query gets 0 there and is scaled to length M, which minimizes rounding. The squared distance is then
+//! 2 M² - (2 M / |q|) (q·x), so the nearest vectors have the largest inner products. The reported distance is computed
+//! from vector and query, because the squared distance lost digits to M².
 
-mod close;
 mod distance;
+mod double_precision;
 mod report;
 
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::validate::LARGEST_VALUE;
-pub use close::Settled;
+use crate::validate::MAX_VALUE;
 pub use distance::Metric;
 use distance::{inner_product, length, squares};
-pub use report::{Asked, Points};
+pub use double_precision::PreciseHits;
+pub use report::{Points, QueryContext};
 
-/// The way from the user's vectors to those of the index, and of distances back.
+/// The embedding of the user's vectors into those of the index, and of distances back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Embedding {
     metric: Metric,
-    /// Inner product: the largest length (M); else 0.
+    /// The largest length M for inner products, otherwise 0.
     longest: f32,
 }
 
-/// Rows as the index takes them: those that were given, or new ones.
+/// Embedded rows: the given ones if they need no change, or new ones.
 #[derive(Debug)]
 pub enum Embedded<'a> {
-    /// Those that were given.
+    /// The given rows.
     Given(Rows<'a>),
-    /// New ones.
+    /// New rows.
     Made(Matrix),
 }
 
@@ -52,7 +49,7 @@ impl Embedded<'_> {
 }
 
 impl Embedding {
-    /// The embedding that `vectors` ask for; they are finite. Runs in rayon's current pool.
+    /// Fits the embedding to finite vectors. Runs in the current rayon pool.
     pub fn fit(metric: Metric, vectors: Rows<'_>) -> Self {
         let longest = match metric {
             Metric::Euclidean | Metric::Cosine => 0.0,
@@ -67,13 +64,13 @@ impl Embedding {
         Self { metric, longest }
     }
 
-    /// The embedding of an index file, from what it keeps beside the metric; `None` if they do not belong
-    /// together.
+    /// Restores the embedding of an index file from the metric and the stored length. `None` if they are
+    /// inconsistent.
     pub fn restore(metric: Metric, longest: Option<f32>, inner_dim: u64) -> Option<Self> {
         match (metric, longest) {
             (Metric::InnerProduct, Some(longest)) if inner_dim > 1 => {
-                // What vectors with the largest values that a build takes can lead to.
-                let most = f64::from(LARGEST_VALUE) * (inner_dim as f64).sqrt();
+                // Upper limit for vectors with the largest values that a build accepts.
+                let most = f64::from(MAX_VALUE) * (inner_dim as f64).sqrt();
                 let sound = longest >= 0.0 && f64::from(longest) <= most;
                 sound.then_some(Self { metric, longest })
             }
@@ -85,7 +82,7 @@ impl Embedding {
         }
     }
 
-    /// What an index file keeps beside the metric: the largest length, for inner products.
+    /// The length that an index file stores for inner products.
     pub fn longest(&self) -> Option<f32> {
         (self.metric == Metric::InnerProduct).then_some(self.longest)
     }
@@ -95,23 +92,22 @@ impl Embedding {
         self.metric
     }
 
-    /// The dimension of the user's vectors, from that of the index's.
+    /// Dimension of the user's vectors, given that of the embedded ones.
     pub fn outer_dim(&self, inner: usize) -> usize {
-        inner - self.more()
+        inner - self.extra_dims()
     }
 
-    /// The dimension of the index's vectors, from that of the user's.
+    /// Dimension of the embedded vectors, given that of the user's.
     pub fn inner_dim(&self, outer: usize) -> usize {
-        outer + self.more()
+        outer + self.extra_dims()
     }
 
-    /// Coordinates that the embedding adds.
-    fn more(&self) -> usize {
+    /// Number of coordinates that the embedding adds.
+    fn extra_dims(&self) -> usize {
         usize::from(self.metric == Metric::InnerProduct)
     }
 
-    /// The vectors that an index is built from, embedded; an error names the first row that cannot be. Runs in
-    /// rayon's current pool.
+    /// Embeds the vectors of a build. An error names the first invalid row. Runs in the current rayon pool.
     pub fn vectors<'a>(&self, vectors: Rows<'a>) -> Result<Embedded<'a>> {
         if self.metric == Metric::Euclidean {
             return Ok(Embedded::Given(vectors));
@@ -126,12 +122,12 @@ impl Embedding {
         let mut made = Matrix::zeros(vectors.len(), self.inner_dim(vectors.dim()));
         let cols = made.cols();
         let rows = made.as_mut_slice().par_chunks_exact_mut(cols).enumerate();
-        rows.for_each(|(row, out)| self.put(vectors.row(row), out));
+        rows.for_each(|(row, out)| self.embed_into(vectors.row(row), out));
         Ok(Embedded::Made(made))
     }
 
-    /// Vectors that join an index, embedded on this thread; an error names the first row that cannot be, such as
-    /// one longer than the index was made for.
+    /// Embeds vectors that are added to an index, on the calling thread. An error names the first invalid row, such
+    /// as one that exceeds the length limit.
     pub fn added<'a>(&self, vectors: Rows<'a>) -> Result<Embedded<'a>> {
         if self.metric == Metric::Euclidean {
             return Ok(Embedded::Given(vectors));
@@ -139,18 +135,18 @@ impl Embedding {
         let mut made = Matrix::zeros(vectors.len(), self.inner_dim(vectors.dim()));
         for (row, vector) in vectors.iter().enumerate() {
             self.check(vector, row)?;
-            self.put(vector, made.row_mut(row));
+            self.embed_into(vector, made.row_mut(row));
         }
         Ok(Embedded::Made(made))
     }
 
-    /// For inner products, whether a stored vector is longer than `longest`.
+    /// For inner products: whether a stored vector is longer than `longest`.
     pub fn is_longer(&self, stored: &[f32], longest: f32) -> bool {
         self.metric == Metric::InnerProduct
             && squares(self.plain(stored)) > f64::from(longest).powi(2)
     }
 
-    /// For inner products, the length of the longest of some stored vectors; else 0.
+    /// For inner products: the length of the longest stored vector, otherwise 0.
     pub fn longest_stored<'a>(&self, stored: impl Iterator<Item = &'a [f32]>) -> f32 {
         match self.metric {
             Metric::Euclidean | Metric::Cosine => 0.0,
@@ -160,24 +156,24 @@ impl Embedding {
         }
     }
 
-    /// For inner products, the length of the longest of some vectors.
+    /// For inner products: the length of the longest vector.
     pub fn longest_of(&self, vectors: Rows<'_>) -> Option<f32> {
         let squared = || vectors.iter().map(squares).fold(0.0, f64::max);
         (self.metric == Metric::InnerProduct).then(|| longest(squared()))
     }
 
-    /// For inner products, an embedding with room for vectors of length `longest`, and in `reserve` times that for others
-    /// to come; none when this one has the room.
+    /// For inner products: an embedding for vectors up to the length `longest`, with headroom by the factor
+    /// `reserve`. `None` if this one suffices.
     pub fn lengthened(&self, longest: f32, reserve: f32) -> Option<Self> {
         let is_longer = self.metric == Metric::InnerProduct && longest > self.longest;
         is_longer.then_some(Self {
             metric: self.metric,
-            // Less than the largest values would lead to, in any dimension.
-            longest: (longest * reserve).min(longest.max(LARGEST_VALUE)),
+            // The largest values would give a larger limit in any dimension.
+            longest: (longest * reserve).min(longest.max(MAX_VALUE)),
         })
     }
 
-    /// For inner products, the embedding before any vector has come: the first ones tell how much room they need.
+    /// For inner products: the embedding without a length limit, which the first vectors set.
     pub fn without_room(self) -> Self {
         Self {
             longest: 0.0,
@@ -185,25 +181,25 @@ impl Embedding {
         }
     }
 
-    /// Turns a stored vector of another embedding of the same metric into one of this.
+    /// Converts a stored vector from another embedding of the same metric to this one.
     pub fn embed_again(&self, stored: &mut [f32]) {
         if self.metric == Metric::InnerProduct {
             let plain = self.plain(stored).to_vec();
-            self.put(&plain, stored);
+            self.embed_into(&plain, stored);
         }
     }
 
-    /// A vector as [`Embedding::plain`] gives it, in the form in which it is stored.
+    /// Converts a vector of [`Embedding::plain`] to its stored form.
     pub fn stored(&self, plain: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; self.inner_dim(plain.len())];
         match self.metric {
             Metric::Cosine => out.copy_from_slice(plain),
-            Metric::Euclidean | Metric::InnerProduct => self.put(plain, &mut out),
+            Metric::Euclidean | Metric::InnerProduct => self.embed_into(plain, &mut out),
         }
         out
     }
 
-    /// Fails for a vector that has no place in the index; `row` is what the error calls it.
+    /// Fails for a vector that cannot be embedded. Errors name it by `row`.
     fn check(&self, vector: &[f32], row: usize) -> Result<()> {
         match self.metric {
             Metric::Cosine if vector.iter().all(|v| *v == 0.0) => Err(Error::ZeroVector { row }),
@@ -218,8 +214,8 @@ impl Embedding {
         }
     }
 
-    /// Embeds a vector that has been checked.
-    fn put(&self, vector: &[f32], out: &mut [f32]) {
+    /// Embeds a checked vector.
+    fn embed_into(&self, vector: &[f32], out: &mut [f32]) {
         let (same, more) = out.split_at_mut(vector.len());
         match self.metric {
             Metric::Euclidean => same.copy_from_slice(vector),
@@ -232,7 +228,7 @@ impl Embedding {
         }
     }
 
-    /// Fails for a query that the metric says nothing about; `row` is what the error calls it.
+    /// Fails for a query that the metric does not support. Errors name it by `row`.
     pub fn check_query(&self, query: &[f32], row: usize) -> Result<()> {
         if self.metric == Metric::Cosine && query.iter().all(|v| *v == 0.0) {
             return Err(Error::ZeroQuery { row });
@@ -240,30 +236,30 @@ impl Embedding {
         Ok(())
     }
 
-    /// A query that has been checked, embedded: itself, or what is then in `buffer`.
+    /// Embeds a checked query: returns it unchanged, or embedded in `buffer`.
     pub fn query<'a>(&self, query: &'a [f32], buffer: &'a mut Vec<f32>) -> &'a [f32] {
         if self.metric == Metric::Euclidean {
             return query;
         }
         buffer.clear();
         buffer.resize(self.inner_dim(query.len()), 0.0);
-        self.put_query(query, buffer);
+        self.embed_query_into(query, buffer);
         buffer
     }
 
-    /// Queries that have been checked, embedded on this thread.
+    /// Embeds checked queries on the calling thread.
     pub fn queries<'a>(&self, queries: Rows<'a>) -> Embedded<'a> {
         if self.metric == Metric::Euclidean {
             return Embedded::Given(queries);
         }
         let mut made = Matrix::zeros(queries.len(), self.inner_dim(queries.dim()));
         for (row, query) in queries.iter().enumerate() {
-            self.put_query(query, made.row_mut(row));
+            self.embed_query_into(query, made.row_mut(row));
         }
         Embedded::Made(made)
     }
 
-    fn put_query(&self, query: &[f32], out: &mut [f32]) {
+    fn embed_query_into(&self, query: &[f32], out: &mut [f32]) {
         let (same, _) = out.split_at_mut(query.len());
         match self.metric {
             Metric::Euclidean => same.copy_from_slice(query),
@@ -272,49 +268,50 @@ impl Embedding {
         }
     }
 
-    /// Turns a stored vector into what it would be as a query.
+    /// Converts a stored vector to its form as a query.
     pub fn as_query(&self, stored: &mut [f32]) {
         if self.metric == Metric::InnerProduct {
             let query = self.plain(stored).to_vec();
             stored.fill(0.0);
-            self.put_query(&query, stored);
+            self.embed_query_into(&query, stored);
         }
     }
 
-    /// A stored vector as the user knows it; of the cosine metric the vector of unit length.
+    /// The user's vector of a stored one. For the cosine metric it is normalized.
     pub fn plain<'a>(&self, stored: &'a [f32]) -> &'a [f32] {
         &stored[..self.outer_dim(stored.len())]
     }
 
-    /// What is reported of a stored vector at this squared distance from the embedded query.
+    /// The reported distance of a stored vector, given its squared distance from the embedded query.
     pub fn reported(&self, query: &[f32], squared: f32, stored: &[f32]) -> f32 {
         match self.metric {
             Metric::Euclidean => squared.sqrt(),
             Metric::Cosine => 0.5 * squared,
             Metric::InnerProduct => {
-                // Not the negative: 0 has no sign here.
+                // A subtraction, because negation would turn 0 into -0.
                 (0.0 - inner_product(query, self.plain(stored))) as f32
             }
         }
     }
 
-    /// Whether [`Embedding::reported`] looks at the stored vector.
+    /// Whether [`Embedding::reported`] reads the stored vector.
     pub fn reads_vectors(&self) -> bool {
         self.metric == Metric::InnerProduct
     }
 
-    /// Neighbours to look for inside so that the best `k` as they are reported are among them: squared distances
-    /// order inner products up to rounding only.
-    pub fn wider(&self, k: usize) -> usize {
+    /// Number of embedded neighbours that contain the best `k` by reported distance. Squared distances order inner
+    /// products only up to rounding.
+    pub fn widened_k(&self, k: usize) -> usize {
         match self.metric {
             Metric::Euclidean | Metric::Cosine => k,
             Metric::InnerProduct => k.saturating_add((k / 4).max(8)),
         }
     }
 
-    /// A squared distance inside that no vector exceeds whose reported distance is at most `radius`.
+    /// Upper limit of the squared embedded distance of vectors whose reported distance is at most `radius`.
     ///
-    /// Others may be within it as well: what is reported decides. Negative where nothing can be that near.
+    /// Other vectors may be within it as well, so the reported distance decides. It is negative if no vector can be
+    /// that near.
     pub fn limit(&self, query: &[f32], radius: f32) -> f32 {
         let radius = f64::from(radius);
         let limit = match self.metric {
@@ -328,21 +325,21 @@ impl Embedding {
                     return if radius < 0.0 { -1.0 } else { f32::INFINITY };
                 }
                 let squared = 2.0 * longest * (longest + (radius + EPSILON * radius.abs()) / asked);
-                // A sum of `dim` squares, each of a rounded difference; then the rounding of the coordinates
-                // that the embedding made, relative to the squared length.
+                // Rounding of a sum of `dim` squares, then rounding of the embedded coordinates relative to the
+                // squared length.
                 let sum = squared.max(0.0) * (query.len() as f64 + 4.0) * 2.0 * EPSILON;
                 squared + sum + 16.0 * EPSILON * longest * longest
             }
         };
-        // Up, so that rounding cuts nothing off.
+        // Round up, so that no vector is lost.
         (limit as f32).next_up()
     }
 }
 
-/// Largest relative error of rounding to 32 bits.
+/// Relative rounding error of 32-bit floats.
 const EPSILON: f64 = 1.0 / (1 << 24) as f64;
 
-/// The least 32-bit number whose square is not below `squared`.
+/// The smallest 32-bit number whose square is at least `squared`.
 fn longest(squared: f64) -> f32 {
     let mut longest = squared.sqrt() as f32;
     while f64::from(longest).powi(2) < squared {
@@ -351,7 +348,7 @@ fn longest(squared: f64) -> f32 {
     longest
 }
 
-/// `vector` scaled to a length; zeros where it has none.
+/// Scales `vector` to a length. A zero vector stays zero.
 fn scale_to(vector: &[f32], wanted: f64, out: &mut [f32]) {
     let length = length(vector);
     let factor = if length > 0.0 { wanted / length } else { 0.0 };

@@ -1,6 +1,6 @@
-//! What a search has found, as the metric reports it.
+//! Converts the points that a search has found to reported hits.
 
-use super::close::{Close, Settled};
+use super::double_precision::{DoublePrecision, PreciseHits};
 use super::{Embedding, Metric};
 use crate::error::Result;
 use crate::query::{Answer, Hit};
@@ -8,9 +8,9 @@ use crate::stats::SearchStats;
 use crate::topk::TopK;
 use crate::vectors::StoredType;
 
-/// The points that a query may find, as an index has them.
+/// The points of an index that a query may find.
 pub trait Points {
-    /// The way from the user's vectors to the stored ones.
+    /// The embedding of the user's vectors into the stored ones.
     fn embedding(&self) -> &Embedding;
     /// Number of points of the index.
     fn len(&self) -> usize;
@@ -20,73 +20,74 @@ pub trait Points {
     }
     /// Dimension of the user's vectors.
     fn dim(&self) -> usize;
-    /// The type of the stored coordinates.
+    /// The element type of the stored vectors.
     fn element(&self) -> StoredType;
-    /// The stored vector at a position, into `out`.
+    /// Reads the stored vector at a position into `out`.
     fn read_at(&self, position: u32, out: &mut Vec<f32>);
     /// Calls `each` with position and identifier of every point that the query may find.
     fn each(&self, each: &mut dyn FnMut(u32, u64));
-    /// Whether a point may lie at two positions.
+    /// Whether a point may have two positions.
     fn repeats(&self) -> bool {
         false
     }
 }
 
-/// A query whose neighbours have been found inside the index.
+/// A query and the parameters of its answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The query as it was given.
+pub struct QueryContext<'a> {
+    /// The query of the user.
     pub query: &'a [f32],
-    /// The query in the metric's embedding.
-    pub inside: &'a [f32],
-    /// What errors call it.
+    /// The embedded query.
+    pub embedded: &'a [f32],
+    /// Number of the query in error messages.
     pub row: usize,
-    /// Neighbours to report.
+    /// Number of neighbours to report.
     pub wanted: usize,
-    /// Whether a proof was asked for.
+    /// Whether a proof is required.
     pub exact: bool,
-    /// Whether the search has looked at everything that could matter.
+    /// Whether the search considered all points.
     pub complete: bool,
 }
 
 impl Metric {
-    /// The answer to a query, from what a search has found inside the index.
+    /// The answer to a query, given the points that a search has found.
     ///
-    /// Where 32 bits cannot tell the neighbours of an exact search from others, all points are looked at again.
+    /// If 32 bits cannot distinguish the neighbours of an exact search from others, all points are compared again in
+    /// double precision.
     ///
     /// # Errors
-    /// [`Error::TooClose`](crate::Error::TooClose) where a proof was asked for and rounding decides.
+    /// [`Error::TooClose`](crate::Error::TooClose) if a proof is required and rounding decides.
     pub fn answer(
         points: &impl Points,
-        asked: &Asked<'_>,
+        asked: &QueryContext<'_>,
         found: &TopK,
         mut stats: SearchStats,
     ) -> Result<Answer> {
-        let Asked {
+        let QueryContext {
             query,
-            inside,
+            embedded,
             row,
             wanted,
             exact,
             complete,
         } = *asked;
-        let places = report_places(points, query, found, wanted);
-        let in_double = complete && points.takes_double(inside, &places);
-        let unsettled = complete && !settles(points, query, &places, found.worst());
-        if in_double || unsettled {
+        let places = report_with_positions(points, query, found, wanted);
+        let in_double = complete && points.needs_double(embedded, &places);
+        let is_uncertain = complete && !is_order_certain(points, query, &places, found.worst());
+        if in_double || is_uncertain {
             stats.candidates += points.len() as u64;
             stats.exact_madds += (points.len() * points.dim()) as u64;
         }
         let mut proved = complete;
         let hits = if in_double {
-            let settled = points.nearest_in_double(query, inside, wanted);
-            // Who has not asked for a proof gets the answer without.
-            proved = exact || settled.unproved.is_none();
+            let precise = points.nearest_in_double(query, embedded, wanted);
+            // Without a required proof, the answer is returned as not exact.
+            proved = exact || precise.unproved.is_none();
             match exact {
-                true => settled.proved(row)?,
-                false => settled.hits,
+                true => precise.proved(row)?,
+                false => precise.hits,
             }
-        } else if unsettled {
+        } else if is_uncertain {
             report_all(points, query, wanted)
         } else {
             places.into_iter().map(|(hit, _)| hit).collect()
@@ -94,13 +95,13 @@ impl Metric {
         Ok(Answer::new(hits, stats, proved))
     }
 
-    /// The `wanted` best of what a search has found, as they are reported, by (distance, id).
+    /// The `wanted` best of the found points by reported distance, ordered by (distance, id).
     pub fn report(points: &impl Points, query: &[f32], found: &TopK, wanted: usize) -> Vec<Hit> {
-        let hits = report_places(points, query, found, wanted).into_iter();
+        let hits = report_with_positions(points, query, found, wanted).into_iter();
         hits.map(|(hit, _)| hit).collect()
     }
 
-    /// Points within a squared distance inside the index that are within `radius` as they are reported.
+    /// The found points whose reported distance is at most `radius`.
     pub fn report_range(
         points: &impl Points,
         query: &[f32],
@@ -119,34 +120,34 @@ impl Metric {
         let mut hits: Vec<Hit> = within.collect();
         hits.sort_unstable_by(Hit::by_distance);
         if points.repeats() {
-            // Two positions of one point are next to each other now.
+            // Two positions of one point are adjacent now.
             hits.dedup_by_key(|hit| hit.id);
         }
         hits
     }
 
-    /// All points within a radius where 32 bits are too few to tell; `None` where they are enough.
+    /// All points within a radius that 32 bits cannot resolve. `None` if 32 bits suffice.
     pub fn close_range(
         points: &impl Points,
         query: &[f32],
-        inside: &[f32],
+        embedded: &[f32],
         radius: f32,
-    ) -> Option<(Settled, SearchStats)> {
+    ) -> Option<(PreciseHits, SearchStats)> {
         if radius < 0.0 || !points.is_close(radius) {
             return None;
         }
-        let settled = points.range_in_double(query, inside, radius);
+        let precise = points.range_in_double(query, embedded, radius);
         let stats = SearchStats {
             candidates: points.len() as u64,
             exact_madds: (points.len() * points.dim()) as u64,
             ..SearchStats::default()
         };
-        Some((settled, stats))
+        Some((precise, stats))
     }
 }
 
 /// The `wanted` best, each with its position.
-fn report_places(
+fn report_with_positions(
     points: &impl Points,
     query: &[f32],
     found: &TopK,
@@ -170,9 +171,9 @@ fn report_places(
     hits
 }
 
-/// Whether the best of an exact search inside, the farthest at the squared distance `worst`, are certainly the best as
-/// they are reported, too.
-fn settles(points: &impl Points, query: &[f32], hits: &[(Hit, u32)], worst: f32) -> bool {
+/// Whether the best points by embedded distance are certainly the best by reported distance. `worst` is the largest
+/// squared embedded distance.
+fn is_order_certain(points: &impl Points, query: &[f32], hits: &[(Hit, u32)], worst: f32) -> bool {
     let embedding = points.embedding();
     !embedding.reads_vectors()
         || worst == f32::INFINITY
@@ -181,7 +182,7 @@ fn settles(points: &impl Points, query: &[f32], hits: &[(Hit, u32)], worst: f32)
             .is_some_and(|(last, _)| worst > embedding.limit(query, last.distance))
 }
 
-/// The `wanted` nearest as they are reported, from all points that the query may find.
+/// The `wanted` best of all admitted points by reported distance.
 fn report_all(points: &impl Points, query: &[f32], wanted: usize) -> Vec<Hit> {
     let mut best = TopK::default();
     best.start_for(wanted, points.repeats());

@@ -76,7 +76,7 @@ fn what_cannot_be_embedded_is_named() {
     assert!(text.contains("5.08") && text.contains("up to 5;"), "{text}");
 }
 
-/// Every point that is reported within a radius lies within the limit inside, and no more than rounding asks for.
+/// Every point within a reported radius is within the embedded limit, and the limit is tight up to rounding.
 #[test]
 fn a_radius_becomes_a_limit_that_loses_nothing() {
     for (seed, dim) in [(1, 1), (2, 2), (3, 17), (4, 130)] {

@@ -37,7 +37,7 @@ impl Allowed {
 struct OfIndex(Weak<Trained>);
 
 impl Stamp for OfIndex {
-    fn is(&self, other: &dyn Any) -> bool {
+    fn is_same_as(&self, other: &dyn Any) -> bool {
         let other = other.downcast_ref::<Self>();
         other.is_some_and(|other| self.0.ptr_eq(&other.0))
     }

@@ -15,7 +15,7 @@ mod sweep;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use garlic_core::metric::Asked;
+use garlic_core::metric::QueryContext;
 use garlic_core::validate::check_query;
 use garlic_core::{Answer, Error, Metric, Result, Search, SearchStats, TopK, VisitedSet};
 use garlic_linalg::Rows;
@@ -176,7 +176,7 @@ impl GaussianIndex {
         }
         let defaults = &self.config.search;
         Ok(Plan {
-            k: self.embedding.wider(search.k()),
+            k: self.embedding.widened_k(search.k()),
             wanted: search.k(),
             probes: search.wanted_probes().unwrap_or(defaults.probes),
             bins: search.wanted_bins().unwrap_or(defaults.bins),
@@ -221,9 +221,9 @@ impl GaussianIndex {
             true => self.read_all(inside, plan, &mut scratch.best),
             false => self.scan(inside, plan, scratch),
         };
-        let asked = Asked {
+        let asked = QueryContext {
             query,
-            inside,
+            embedded: inside,
             row,
             wanted: plan.wanted,
             exact: plan.exact,
@@ -269,7 +269,7 @@ impl GaussianIndex {
                 .nearest(&scratch.coordinates, share, &mut scratch.bins);
             for bin in nearest {
                 for position in cell.bins.members_of(*bin as usize) {
-                    if scratch.seen.first(*position) && points.admits(*position) {
+                    if scratch.seen.insert(*position) && points.admits(*position) {
                         let at = *position as usize;
                         let squared = self.vectors.distance(&prepared, at);
                         scratch.best.offer(squared, self.ids[at], *position);

@@ -69,7 +69,7 @@ impl Searcher<'_> {
         let Scratch { seen, best, .. } = &mut *self.scratch;
         for (b, share) in bins.iter().enumerate() {
             seen.start(index.len());
-            best.start(index.embedding.wider(k));
+            best.start(index.embedding.widened_k(k));
             let mut stats = SearchStats::default();
             stats.rotation_madds = index.transform.apply_madds();
             stats.cells_scored = index.cells() as u64;
@@ -77,7 +77,7 @@ impl Searcher<'_> {
                 let end = visited.get(rank + 1).map_or(met.len(), |next| next.first);
                 let budget = index.cell(visit.cell as usize).bins.budget(*share as f32) as u32;
                 for point in met[visit.first..end].iter().filter(|m| m.bin < budget) {
-                    if seen.first(point.position) {
+                    if seen.insert(point.position) {
                         let id = index.ids[point.position as usize];
                         best.offer(point.squared, id, point.position);
                         stats.candidates += 1;

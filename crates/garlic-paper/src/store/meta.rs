@@ -16,7 +16,7 @@ use crate::index::{Coverage, GaussianIndex};
 use crate::training::History;
 
 /// What META holds.
-pub(super) type Meta = file::Meta<StoredConfig, Body, Ledger>;
+pub(super) type Meta = file::Meta<StoredConfig, Body, BuildStats>;
 
 /// The small parts of the cells. Files of format 2 name the kind of index here.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(super) enum Body {
 /// How the index has changed since it was built: not at all. Readers of format 2 expect these numbers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Ledger {
+pub(super) struct BuildStats {
     built: u64,
     radius: f64,
     added: u64,
@@ -144,9 +144,9 @@ pub(super) fn of(index: &GaussianIndex) -> Meta {
             coverage: index.coverage(),
             history: index.history().clone(),
         },
-        ledger: Ledger {
+        build_stats: BuildStats {
             built: index.len() as u64,
-            ..Ledger::default()
+            ..BuildStats::default()
         },
     }
 }

@@ -68,7 +68,7 @@ impl Delta {
 pub(crate) struct DeltaStamp(Option<Weak<DeltaSegment>>);
 
 impl DeltaStamp {
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => a.ptr_eq(b),
             (None, None) => true,
@@ -138,7 +138,7 @@ pub(crate) struct Shape {
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
     /// First numbers of each cell.
-    pub(crate) cells: Vec<Place>,
+    pub(crate) cells: Vec<CellNumbers>,
     /// Cell of every bin outside the base.
     pub(crate) bin_cell: Vec<u32>,
     /// Cell of every [`PAGE`] positions outside the base.
@@ -147,7 +147,7 @@ pub(crate) struct Numbering {
 
 /// First bin and positions of a cell outside the base.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CellNumbers {
     pub(crate) first_bin: u32,
     pub(crate) rewritten: u32,
     pub(crate) appended: u32,
@@ -176,7 +176,7 @@ impl Numbering {
                 let pages = all.page_cell.len() + appended.len().div_ceil(PAGE);
                 all.page_cell.resize(pages, cell);
             }
-            all.cells.push(Place {
+            all.cells.push(CellNumbers {
                 first_bin,
                 rewritten,
                 appended,

@@ -1,10 +1,10 @@
-//! Exact answers where 32 bits are too few: distances in double precision, and a proof or an error.
+//! Exact answers in double precision, for distances that 32 bits cannot resolve.
 //!
-//! Two things are lost in 32 bits. Squares of very small differences vanish; the vectors are as they were given, so
-//! that double precision finds the truth. And vectors of the metric cosine are stored with unit length, rounded: each
-//! lies within [`UNIT_ROUNDING`] of the direction that was given, and neighbours whose distances from the query differ
-//! by less than three times that cannot be told from others. Where rounding is small beside the distances themselves it is
-//! left at that, as everywhere; where vectors are so close together that it is not, such neighbours are no exact answer.
+//! 32 bits have two limits. Squares of very small differences vanish. The vectors themselves are exact, so double
+//! precision resolves these distances. And vectors of the cosine metric are stored with unit length and rounded: each
+//! lies within [`UNIT_ROUNDING`] of the given direction. Points whose distances from the query differ by less than
+//! three times that cannot be ordered. If rounding is small compared with the distances, it is accepted, as
+//! everywhere. If vectors are so close together that it is not, there is no exact answer.
 
 use super::Metric;
 use super::distance::length;
@@ -13,21 +13,21 @@ use crate::error::{Error, Result};
 use crate::query::Hit;
 use crate::vectors::StoredType;
 
-/// Distance between a unit vector and the same rounded to 32 bits, at most: every coordinate is wrong by a share of
-/// 2^-24 of itself.
+/// Upper limit of the distance between a unit vector and its rounded version. Each coordinate has a relative error of
+/// 2^-24.
 const UNIT_ROUNDING: f64 = 1.001 / (1 << 24) as f64;
 
-/// Difference of distances beyond which one point is certainly nearer. Each is wrong by the rounding of its point; where
-/// query and point become the same, the distance of 0 is wrong by the rounding of both.
-const TOLD_APART: f64 = 3.0 * UNIT_ROUNDING;
+/// Difference of distances above which one point is certainly nearer. Each distance has the rounding error of its
+/// point. If query and point coincide after rounding, the distance 0 has the errors of both.
+const MIN_DISTANCE_GAP: f64 = 3.0 * UNIT_ROUNDING;
 
-/// Distances between unit vectors below which their rounding is more than a ten-thousandth of a squared distance.
-const CLOSE: f64 = 2.0 * UNIT_ROUNDING / 1e-4;
+/// Distance between unit vectors below which rounding exceeds a ten-thousandth of the squared distance.
+const CLOSE_DISTANCE: f64 = 2.0 * UNIT_ROUNDING / 1e-4;
 
-/// Distances below which squares of 32 bits lose digits.
-pub(super) const SMALL: f64 = 1e-17;
+/// Distance below which squares lose precision in 32 bits.
+pub(super) const MIN_F32_DISTANCE: f64 = 1e-17;
 
-/// A point, and its distance from a query in double precision; for cosines that between unit vectors.
+/// A point with its distance from a query in double precision. For cosines it is the distance between unit vectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     distance: f64,
@@ -35,20 +35,20 @@ pub(super) struct Measured {
     position: u32,
 }
 
-/// What double precision has found.
+/// Hits in double precision.
 #[derive(Debug)]
-pub struct Settled {
-    /// By (distance, id).
+pub struct PreciseHits {
+    /// Hits ordered by (distance, id).
     pub hits: Vec<Hit>,
-    /// Where points that belong to the answer cannot be told from others: the distance there.
+    /// The distance at which points cannot be distinguished from others, if any.
     pub unproved: Option<f32>,
 }
 
-impl Settled {
-    /// The hits; an error where they are not proved.
+impl PreciseHits {
+    /// The hits, if they are proved.
     ///
     /// # Errors
-    /// [`Error::TooClose`].
+    /// [`Error::TooClose`] if they are not.
     pub fn proved(self, row: usize) -> Result<Vec<Hit>> {
         match self.unproved {
             None => Ok(self.hits),
@@ -57,49 +57,49 @@ impl Settled {
     }
 }
 
-/// What double precision adds to [`Points`].
-pub(super) trait Close: Points {
+/// Double-precision extensions of [`Points`].
+pub(super) trait DoublePrecision: Points {
     /// The metric.
     fn metric(&self) -> Metric {
         self.embedding().metric()
     }
 
-    /// Whether points at this distance, as it is reported, take double precision to be told apart.
+    /// Whether points at this reported distance need double precision.
     fn is_close(&self, distance: f32) -> bool {
         let distance = f64::from(distance);
         match self.metric() {
-            Metric::Euclidean => distance < SMALL,
-            // In half precision distances are those of the rounded vectors, and meant to be.
+            Metric::Euclidean => distance < MIN_F32_DISTANCE,
+            // With half precision, distances refer to the rounded vectors by definition.
             Metric::Cosine => {
-                self.element() == StoredType::F32 && distance < reported(Metric::Cosine, CLOSE)
+                self.element() == StoredType::F32
+                    && distance < reported(Metric::Cosine, CLOSE_DISTANCE)
             }
             Metric::InnerProduct => false,
         }
     }
 
-    /// Whether the neighbours of an exact search take double precision to be told from others. `inside` is the query
-    /// as the index takes it.
-    fn takes_double(&self, inside: &[f32], hits: &[(Hit, u32)]) -> bool {
+    /// Whether the neighbours of an exact search need double precision. `embedded` is the embedded query.
+    fn needs_double(&self, embedded: &[f32], hits: &[(Hit, u32)]) -> bool {
         let Some((last, _)) = hits.last().filter(|(last, _)| self.is_close(last.distance)) else {
             return false;
         };
-        // Nothing is nearer than the query itself, and ids decide between equal ones.
+        // If all hits equal the query, none is nearer, and identifiers break ties.
         let mut stored = Vec::new();
         let mut is_query = |position: u32| {
             self.read_at(position, &mut stored);
-            stored == inside
+            stored == embedded
         };
         last.distance > 0.0 || !hits.iter().all(|(_, position)| is_query(*position))
     }
 
-    /// The `wanted` nearest, from all vectors that are allowed. `inside` is the query as the index takes it.
-    fn nearest_in_double(&self, query: &[f32], inside: &[f32], wanted: usize) -> Settled {
-        let all = self.measure(query, inside);
+    /// The `wanted` nearest of all admitted points. `embedded` is the embedded query.
+    fn nearest_in_double(&self, query: &[f32], embedded: &[f32], wanted: usize) -> PreciseHits {
+        let all = self.measure(query, embedded);
         let (near, others) = all.split_at(wanted.min(all.len()));
         let unproved = match (near.last(), others.first()) {
             (Some(last), Some(next)) if self.metric() == Metric::Cosine => {
-                let within = next.distance - TOLD_APART;
-                let beyond = last.distance + TOLD_APART;
+                let within = next.distance - MIN_DISTANCE_GAP;
+                let beyond = last.distance + MIN_DISTANCE_GAP;
                 let near = near.iter().rev().take_while(|m| m.distance >= within);
                 let others = others.iter().take_while(|m| m.distance <= beyond);
                 let doubtful = near.chain(others).map(|m| m.position);
@@ -108,16 +108,16 @@ pub(super) trait Close: Points {
             }
             _ => None,
         };
-        Settled {
+        PreciseHits {
             hits: self.hits(near),
             unproved: unproved.map(|d| reported(self.metric(), d) as f32),
         }
     }
 
-    /// All points that are allowed within a reported distance.
-    fn range_in_double(&self, query: &[f32], inside: &[f32], radius: f32) -> Settled {
+    /// All admitted points within a reported distance.
+    fn range_in_double(&self, query: &[f32], embedded: &[f32], radius: f32) -> PreciseHits {
         let metric = self.metric();
-        let all = self.measure(query, inside);
+        let all = self.measure(query, embedded);
         let count = all.partition_point(|m| reported(metric, m.distance) as f32 <= radius);
         let unproved = metric == Metric::Cosine && {
             let limit = (2.0 * f64::from(radius)).sqrt();
@@ -125,14 +125,14 @@ pub(super) trait Close: Points {
                 |m: &Measured| m.distance > 0.0 && (m.distance - limit).abs() <= UNIT_ROUNDING;
             all.iter().any(doubtful)
         };
-        Settled {
+        PreciseHits {
             hits: self.hits(&all[..count]),
             unproved: unproved.then_some(radius),
         }
     }
 
-    /// Every point that is allowed, by (distance, id).
-    fn measure(&self, query: &[f32], inside: &[f32]) -> Vec<Measured> {
+    /// All admitted points, ordered by (distance, id).
+    fn measure(&self, query: &[f32], embedded: &[f32]) -> Vec<Measured> {
         let cosine = self.metric() == Metric::Cosine;
         let asked: Vec<f64> = match cosine {
             true => unit(query).collect(),
@@ -146,7 +146,7 @@ pub(super) trait Close: Points {
         let mut stored = Vec::new();
         self.each(&mut |position, id| {
             self.read_at(position, &mut stored);
-            let distance = match stored == inside {
+            let distance = match stored == embedded {
                 true => 0.0,
                 false if cosine => apart(&mut unit(&stored)),
                 false => apart(&mut stored.iter().map(|v| f64::from(*v))),
@@ -174,7 +174,7 @@ pub(super) trait Close: Points {
         hits
     }
 
-    /// Whether the vectors at these positions are one and the same.
+    /// Whether the vectors at these positions are equal.
     fn all_equal(&self, mut positions: impl Iterator<Item = u32>) -> bool {
         let (mut first, mut other) = (Vec::new(), Vec::new());
         if let Some(position) = positions.next() {
@@ -187,9 +187,9 @@ pub(super) trait Close: Points {
     }
 }
 
-impl<P: Points> Close for P {}
+impl<P: Points> DoublePrecision for P {}
 
-/// What a metric reports of a distance in double precision.
+/// The reported distance of a distance in double precision.
 fn reported(metric: Metric, distance: f64) -> f64 {
     match metric {
         Metric::Cosine => 0.5 * distance * distance,
