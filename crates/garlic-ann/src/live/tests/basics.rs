@@ -1,4 +1,4 @@
-//! What the handle does when nothing fails, and what it says when it is used wrongly.
+//! The handle without failures, and the errors of wrong use.
 
 use std::fs;
 
@@ -214,7 +214,7 @@ fn damage_is_an_error_that_says_where() {
         assert!(error.contains(part) && error.contains(file), "{error}");
     }
 
-    // A record that is whole, but that this checkpoint cannot have been given.
+    // A valid record that does not fit this checkpoint.
     let disk = whole.copy();
     let batch = Batch {
         kind: Kind::Update,
@@ -231,7 +231,8 @@ fn damage_is_an_error_that_says_where() {
     assert!(error.to_string().contains("does not take"), "{error}");
 }
 
-/// Opened for writing, a checkpoint is checked all through: a later one would give damage new checksums.
+/// A checkpoint that is opened for writing is checked completely, because the next one would give damage new
+/// checksums.
 #[test]
 fn a_damaged_checkpoint_is_not_written_on() {
     let place = tempfile::tempdir().unwrap();
@@ -251,7 +252,7 @@ fn a_damaged_checkpoint_is_not_written_on() {
     assert!(matches!(error, Error::Format { .. }), "{error}");
 }
 
-/// A directory made from an index with changes goes on as opening it would.
+/// A directory created from a changed index behaves like a reopened one.
 #[test]
 fn a_changed_index_makes_the_same_directory() {
     let place = tempfile::tempdir().unwrap();
@@ -274,7 +275,7 @@ fn a_changed_index_makes_the_same_directory() {
     assert!(Live::open(&path).unwrap().snapshot().to_bytes().unwrap() == bytes);
 }
 
-/// A batch is acknowledged before its checkpoint is made; a system that starts no threads by then keeps it all the same.
+/// A batch is acknowledged before its checkpoint. It is kept even if no threads can be started.
 #[test]
 fn a_checkpoint_needs_no_threads() {
     let disk = SimDisk::new();
@@ -291,7 +292,7 @@ fn a_checkpoint_needs_no_threads() {
     assert_eq!(Some(state(&live.snapshot())), look(&disk));
 }
 
-/// A log that cannot be replayed for want of threads is not a damaged one.
+/// A log that cannot be replayed without threads is not damaged.
 #[test]
 fn a_log_that_no_thread_can_replay_is_not_damaged() {
     let disk = SimDisk::new();

@@ -1,15 +1,15 @@
-//! What lies on the simulated device, and what a power cut leaves of it.
+//! The content of the simulated device, and what a power cut leaves of it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a power cut leaves of what was not synced.
+/// What a power cut keeps of unsynced data.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keep {
     Nothing,
     Everything,
-    /// All names, and of each file this many bytes of what was written and not synced.
+    /// All names, and this many unsynced bytes of each file.
     Torn(usize),
     /// The names as synced, the contents as written.
     Contents,
@@ -63,7 +63,7 @@ impl Inode {
                 bytes[range.clone()].copy_from_slice(&self.seen[range]);
                 continue;
             }
-            // Pieces of any size arrive, stay zero, or are what lay on the device before.
+            // Pieces of any size are written, stay zero, or keep their old content.
             let mut at = range.start;
             while at < range.end {
                 let piece = at..range.end.min(at + 1 + (unit() * 64.0) as usize);

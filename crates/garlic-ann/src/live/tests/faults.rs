@@ -1,4 +1,4 @@
-//! A device that fails: every operation of a workload in turn, once or from then on.
+//! A device that fails at every operation of a workload in turn, once or permanently.
 
 use super::super::{Live, Options};
 use super::device::Keep;
@@ -6,10 +6,10 @@ use super::script::{Script, Step, create, look, open, small_log, state};
 use super::sim::{IO_ERROR, NO_SPACE, Plan, SimDisk};
 use garlic_core::Error;
 
-/// How often a workload may have to begin again after one failure.
+/// Number of retries of a workload after one failure.
 const PATIENCE: usize = 3;
 
-/// What a run under a plan came to.
+/// The result of a run with a plan.
 #[derive(Default)]
 struct Run {
     /// Steps that were acknowledged, and whether the directory was.
@@ -27,7 +27,7 @@ fn check_error(error: &Error, code: i32) {
     }
 }
 
-/// Runs a script to its end or as long as the device lets it, opening the directory again where that is asked for.
+/// Runs a script to its end or as long as the device permits, reopening the directory if required.
 fn run(disk: &SimDisk, script: &Script, options: &Options, code: i32) -> Run {
     let mut run = Run::default();
     let mut live: Option<Live> = None;
@@ -42,7 +42,7 @@ fn run(disk: &SimDisk, script: &Script, options: &Options, code: i32) -> Run {
                 Ok(handle) => {
                     let found = state(&handle.snapshot());
                     if found != script.states[run.steps] {
-                        // The batch that failed was written after all.
+                        // The failed batch was written nevertheless.
                         run.steps += 1;
                         assert_eq!(found, script.states[run.steps]);
                     }
@@ -76,7 +76,7 @@ fn run(disk: &SimDisk, script: &Script, options: &Options, code: i32) -> Run {
                     run.broken += 1;
                     live = None;
                 } else if matches!(script.steps[run.steps], Step::Checkpoint | Step::Compact) {
-                    // Not tried again: what follows must be safe without it.
+                    // The step is not retried, so what follows must be safe without it.
                     run.steps += 1;
                 }
             }

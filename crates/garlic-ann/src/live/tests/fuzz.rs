@@ -1,4 +1,4 @@
-//! The reader of the log, given what no writer wrote.
+//! The log reader with input that no writer wrote.
 
 use std::io::Cursor;
 
@@ -154,7 +154,7 @@ fn a_log_of_another_generation_or_dimension_is_refused() {
     }
 }
 
-/// Makes the checksums of the record at `start` right again, whatever it says.
+/// Repairs the checksums of the record at `start`.
 fn seal(bytes: &mut [u8], start: usize) {
     let Some(record) = bytes.get_mut(start..) else {
         return;
@@ -174,7 +174,7 @@ fn seal(bytes: &mut [u8], start: usize) {
     head[36..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Lengths and counts of exabytes among them: a reader that allocated what they say would end here.
+/// Includes lengths and counts of exabytes, which a reader must not allocate.
 #[test]
 fn no_bytes_make_the_reader_panic_or_take_more_memory_than_the_file_is_long() {
     let samples = [sample(true), sample(false)];
@@ -214,7 +214,7 @@ fn no_bytes_make_the_reader_panic_or_take_more_memory_than_the_file_is_long() {
                     bytes[at..to].copy_from_slice(&word[..to - at]);
                 }
                 _ => {
-                    // A record that is whole and says something else.
+                    // A valid record with other content.
                     let start = starts[below(starts.len() - 1)];
                     let field = start + [4, 8, 16, 24, RECORD_HEADER, RECORD_HEADER + 8][below(6)];
                     let word = words[below(words.len())].to_le_bytes();

@@ -1,4 +1,4 @@
-//! The power is cut during every operation of a workload, and the device keeps any part of what was not synced.
+//! A power cut during every operation of a workload. The device keeps any part of the unsynced data.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use super::script::{IDS, Script, State, Step, create, look, open, small_log, sta
 use super::sim::{Plan, SimDisk};
 use garlic_linalg::Rows;
 
-/// Random leftovers of each cut. `GARLIC_CUTS` sets another number, and tears records at every byte.
+/// Number of random cuts per operation. `GARLIC_CUTS` sets another number and tears records at every byte.
 fn random_cuts() -> Option<u64> {
     std::env::var("GARLIC_CUTS").ok()?.parse().ok()
 }
 
-/// What a cut may leave, all of it that is worth trying for what the disk has not synced.
+/// All useful variants of what a cut may leave of the unsynced data.
 fn leftovers(disk: &SimDisk, seed: u64) -> Vec<Keep> {
     let mut all = vec![Keep::Nothing, Keep::Everything, Keep::Contents];
     let unsynced = disk.unsynced();
@@ -24,7 +24,7 @@ fn leftovers(disk: &SimDisk, seed: u64) -> Vec<Keep> {
     all
 }
 
-/// What readers found on disks, each looked at once.
+/// Results of recoveries, by disk state.
 #[derive(Default)]
 struct Known(HashMap<u64, Option<State>>);
 
@@ -35,7 +35,7 @@ impl Known {
     }
 }
 
-/// Runs a script until the power is cut; returns how many states were acknowledged, the first one included.
+/// Runs a script until the power is cut. Returns the number of acknowledged states, including the first.
 fn run(disk: &SimDisk, script: &Script, options: &Options) -> usize {
     let Ok(live) = create(disk, options) else {
         return 0;
@@ -51,7 +51,7 @@ fn run(disk: &SimDisk, script: &Script, options: &Options) -> usize {
     script.states.len()
 }
 
-/// Opens a disk after a cut in every way and checks that all agree; returns what they find.
+/// Opens a disk after a cut in every way and checks that the results agree. Returns the result.
 fn recover(disk: &SimDisk, known: &mut Known) -> Option<State> {
     let found = known.look(disk)?;
     let first = disk.copy();
@@ -134,7 +134,7 @@ fn cut_everywhere(script: &Script, options: &Options, promised: impl Fn(usize) -
                 }
                 found
             });
-            // The last state that is promised, or a later one up to that which was being written; never a part.
+            // The result is the last promised state or a later one up to the state being written, never a part.
             let from = promised(acknowledged);
             let fits = match found {
                 None => from == 0,
@@ -151,7 +151,7 @@ fn cut_everywhere(script: &Script, options: &Options, promised: impl Fn(usize) -
     }
 }
 
-/// What a writer builds upon after a kill must be on the device before it acknowledges anything.
+/// After a kill, a writer syncs everything it builds upon before it acknowledges a batch.
 #[test]
 fn what_is_acknowledged_after_a_kill_survives_a_power_cut() {
     let script = Script::standard();
@@ -180,7 +180,7 @@ fn what_is_acknowledged_after_a_kill_survives_a_power_cut() {
             let after = again.after_cut(keep);
             assert_eq!(known.look(&after).as_ref(), Some(&next), "{at} {keep:?}");
         }
-        // Before it acknowledges anything the power may take what only the cache had, but no promise.
+        // Before the first acknowledgement, a power cut may lose what was only in the cache, but no promised state.
         for cut in 0.. {
             let again = disk.after_kill();
             again.plan(Plan::Cut(cut));
@@ -224,7 +224,7 @@ fn what_was_acknowledged_survives_a_power_cut_when_checkpoints_come_by_themselve
 fn without_syncs_a_power_cut_leaves_a_state_since_the_last_checkpoint() {
     let script = Script::standard();
     let checkpoint = |step: &Step| matches!(step, Step::Checkpoint | Step::Compact);
-    // States that a finished checkpoint or the creation holds, counted as `acknowledged` is.
+    // States that a finished checkpoint or the creation contains, counted like `acknowledged`.
     let promised = |acknowledged: usize| {
         let steps = &script.steps[..acknowledged.saturating_sub(1)];
         match steps.iter().rposition(checkpoint) {

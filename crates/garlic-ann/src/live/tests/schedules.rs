@@ -1,4 +1,4 @@
-//! The very source of [`super::super::swap`], compiled against `shuttle` and run under many schedules.
+//! The source of [`super::super::swap`], compiled with `shuttle` and run under many schedules.
 
 mod sync {
     pub(super) use shuttle::sync::{Arc, Mutex, RwLock};
@@ -23,7 +23,7 @@ fn schedules() -> usize {
     set.and_then(|n| n.parse().ok()).unwrap_or(1000)
 }
 
-/// Adds one; returns the number of the value that was published.
+/// Adds one. Returns the number of the published value.
 fn increment(model: &Model) -> u64 {
     let done: Result<u64, ()> = model
         .write(|before, count| {
@@ -91,7 +91,7 @@ fn an_error_publishes_nothing_and_a_snapshot_is_taken_inside_a_write() {
             let writer = thread::spawn(move || {
                 let failed: Result<(), u8> = other
                     .write(|_, _| {
-                        // A reader on the same thread: would deadlock if a write held the readers' lock.
+                        // A reader on the same thread would deadlock if a write held the readers' lock.
                         assert_eq!(other.snapshot().0, 0);
                         thread::yield_now();
                         Err(7)

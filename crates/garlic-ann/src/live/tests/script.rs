@@ -1,4 +1,4 @@
-//! A scripted workload, and the states it leads through.
+//! A scripted workload and the states it passes through.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use garlic_core::{Error, Result};
 
 /// Dimension of the vectors; odd, so that records need padding.
 pub(super) const DIM: usize = 3;
-/// Identifiers are below this.
+/// Upper limit of the identifiers.
 pub(super) const IDS: u64 = 64;
-/// Points of the index that a script begins with: 0 to this.
+/// Number of points of the initial index.
 const FIRST: u64 = 12;
 
 /// Every point with its vector.
@@ -54,7 +54,7 @@ pub(super) fn first() -> Index {
     INDEX.get_or_init(build).clone()
 }
 
-/// What an index holds.
+/// Content of an index.
 pub(super) fn state(index: &Index) -> State {
     let state: State = (0..IDS)
         .filter_map(|id| Some((id, index.get(id)?)))
@@ -64,7 +64,7 @@ pub(super) fn state(index: &Index) -> State {
     state
 }
 
-/// Steps and the states between them: `states[i]` is there after `i` steps.
+/// Steps and the states between them: `states[i]` is the state after `i` steps.
 pub(super) struct Script {
     pub(super) steps: Vec<Step>,
     pub(super) states: Vec<State>,
@@ -127,7 +127,7 @@ pub(super) fn directory() -> PathBuf {
     Path::new("/simulated").join("live")
 }
 
-/// Small enough that most batches make a checkpoint, and large enough that a small removal does not.
+/// Small enough that most batches trigger a checkpoint, and large enough that a small removal does not.
 pub(super) fn small_log() -> Options {
     Options::new().log_limit(150)
 }
@@ -140,7 +140,7 @@ pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Live> {
     Live::open_on(Arc::new(disk.clone()), &directory(), options)
 }
 
-/// What a reader finds; `None` when there is no index directory.
+/// What a reader finds. `None` if there is no index directory.
 pub(super) fn look(disk: &SimDisk) -> Option<State> {
     match Live::open_read_only_on(disk, &directory()) {
         Ok(live) => Some(state(&live.snapshot())),

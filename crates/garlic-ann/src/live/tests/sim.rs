@@ -25,8 +25,8 @@ pub(super) enum Plan {
     Sound,
     /// The power is cut during this operation.
     Cut(usize),
-    /// This operation fails, and with `forever` all that change something after it. With `half`, a write that
-    /// fails takes half of its bytes first.
+    /// This operation fails. With `forever`, all later changes fail as well. With `half`, a failing write writes half
+    /// of its bytes first.
     Fail {
         at: usize,
         code: i32,
@@ -51,10 +51,10 @@ struct State {
 #[derive(Clone)]
 pub(super) struct SimDisk(Arc<Mutex<State>>);
 
-/// What an operation does when its turn comes.
-enum WriterState {
-    SearchStats,
-    /// It takes effect, as far as the cache is concerned, and nobody hears of it.
+/// The outcome of an operation.
+enum Outcome {
+    Proceed,
+    /// The operation takes effect in the cache, but the caller does not learn of it.
     Cut,
     Fail {
         code: i32,
@@ -63,7 +63,7 @@ enum WriterState {
 }
 
 impl State {
-    fn state(&mut self, changes: bool) -> io::Result<WriterState> {
+    fn outcome(&mut self, changes: bool) -> io::Result<Outcome> {
         if self.off {
             return Err(io::Error::other("the power is off"));
         }
@@ -72,33 +72,31 @@ impl State {
         Ok(match self.plan {
             Plan::Cut(at) if count == at => {
                 self.off = true;
-                WriterState::Cut
+                Outcome::Cut
             }
             Plan::Fail {
                 at,
                 code,
                 forever,
                 half,
-            } if count == at || (count > at && forever && changes) => {
-                WriterState::Fail { code, half }
-            }
-            _ => WriterState::SearchStats,
+            } if count == at || (count > at && forever && changes) => Outcome::Fail { code, half },
+            _ => Outcome::Proceed,
         })
     }
 
-    /// Does `work` when it is its turn, with the error that the plan has for it.
+    /// Runs `work`, or fails as planned.
     fn act<R>(
         &mut self,
         changes: bool,
         work: impl FnOnce(&mut Self) -> io::Result<R>,
     ) -> io::Result<R> {
-        match self.state(changes)? {
-            WriterState::SearchStats => work(self),
-            WriterState::Cut => {
+        match self.outcome(changes)? {
+            Outcome::Proceed => work(self),
+            Outcome::Cut => {
                 work(self)?;
                 Err(io::Error::other("the power is cut"))
             }
-            WriterState::Fail { code, .. } => Err(io::Error::from_raw_os_error(code)),
+            Outcome::Fail { code, .. } => Err(io::Error::from_raw_os_error(code)),
         }
     }
 
@@ -195,7 +193,7 @@ impl SimDisk {
         Self::with(inodes, names)
     }
 
-    /// The disk after a kill: it has forgotten nothing, and synced nothing more.
+    /// The disk after a kill: nothing is lost, and nothing more is synced.
     pub(super) fn after_kill(&self) -> Self {
         let state = self.state();
         let disk = Self::with(state.inodes.clone(), state.names.clone());
@@ -204,7 +202,7 @@ impl SimDisk {
         disk
     }
 
-    /// A number for all that anybody could read: names and contents, except what temporary files hold.
+    /// A hash of everything that can be read: names and contents, except those of temporary files.
     pub(super) fn fingerprint(&self) -> u64 {
         let state = self.state();
         let mut hasher = DefaultHasher::new();
@@ -227,12 +225,12 @@ impl SimDisk {
             .collect()
     }
 
-    /// A disk of its own with the same files, all of them synced.
+    /// An independent disk with the same files, all synced.
     pub(super) fn copy(&self) -> Self {
         self.after_cut(Keep::Everything)
     }
 
-    /// Changes a file behind everybody's back.
+    /// Changes a file without an operation.
     pub(super) fn edit(&self, path: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         let inode = state.inode(path).unwrap();
@@ -249,18 +247,18 @@ struct SimFile {
 impl Write for SimFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
-        match state.state(true)? {
-            WriterState::SearchStats => {
-                // Short writes are writes too.
+        match state.outcome(true)? {
+            Outcome::Proceed => {
+                // Writes may be short.
                 let taken = bytes.len().min(900);
                 state.inodes[self.inode].write(&bytes[..taken]);
                 Ok(taken)
             }
-            WriterState::Cut => {
+            Outcome::Cut => {
                 state.inodes[self.inode].write(bytes);
                 Err(io::Error::other("the power is cut"))
             }
-            WriterState::Fail { code, half } => {
+            Outcome::Fail { code, half } => {
                 if half {
                     state.inodes[self.inode].write(&bytes[..bytes.len() / 2]);
                 }
@@ -277,14 +275,14 @@ impl Write for SimFile {
 impl Output for SimFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.disk.state();
-        match state.state(true)? {
-            WriterState::SearchStats => {
+        match state.outcome(true)? {
+            Outcome::Proceed => {
                 state.inodes[self.inode].sync();
                 Ok(())
             }
-            WriterState::Cut => Err(io::Error::other("the power is cut")),
-            WriterState::Fail { code, .. } => {
-                // What the system could not write it takes for written: a later sync succeeds and does nothing.
+            Outcome::Cut => Err(io::Error::other("the power is cut")),
+            Outcome::Fail { code, .. } => {
+                // After `EIO` the system treats the data as written: a later sync succeeds without effect.
                 if code == IO_ERROR {
                     state.inodes[self.inode].dirty.clear();
                 }
@@ -375,9 +373,9 @@ impl Disk for SimDisk {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let inside = |change: &Change| change.path().parent() == Some(path);
-        match state.state(true)? {
-            WriterState::Cut => Err(io::Error::other("the power is cut")),
-            WriterState::SearchStats => {
+        match state.outcome(true)? {
+            Outcome::Cut => Err(io::Error::other("the power is cut")),
+            Outcome::Proceed => {
                 let pending = std::mem::take(&mut state.pending);
                 let (now, later) = pending.into_iter().partition(inside);
                 state.pending = later;
@@ -386,8 +384,8 @@ impl Disk for SimDisk {
                 }
                 Ok(())
             }
-            WriterState::Fail { code, .. } => {
-                // As with files. A directory that was lost this way could not be told from one that is there.
+            Outcome::Fail { code, .. } => {
+                // As with files.
                 if code == IO_ERROR {
                     let made = |change: &Change| matches!(change, Change::Link(_, DIRECTORY));
                     state.pending.retain(|c| !inside(c) || made(c));

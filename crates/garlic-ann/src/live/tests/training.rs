@@ -1,4 +1,4 @@
-//! Training beside writers. Tests hold the gate of a handle to keep its training from beginning.
+//! Training while writers continue. Tests hold the gate of a handle to delay its training.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::segment::Index;
 use crate::testdata::{assert_meets, ids, uniform};
 
 const DIM: usize = 8;
-/// Points of the index that most tests begin with: a few less than make a training due.
+/// Number of points that most tests begin with: a few less than make a training due.
 const FIRST: u64 = 4000;
 
 type Model = BTreeMap<u64, Vec<f32>>;
@@ -127,7 +127,7 @@ fn changes_during_a_training_are_there_afterwards() {
     change_during_a_training(&live, &mut model);
     let next = live.snapshot().next_id();
     assert_eq!(next, 5100, "those that were removed count");
-    // They are found as well, not only kept.
+    // They are found by searches, too.
     for (id, vector) in model.iter().step_by(97) {
         let answer = live.search(vector, &Search::new(1).exact(true)).unwrap();
         assert_eq!(answer.hits[0].id, *id);
@@ -161,7 +161,7 @@ fn changes_during_a_training_are_there_after_reopening() {
     assert_holds(&Live::open_read_only(&path).unwrap(), &model);
 }
 
-/// A training that is given up is due again when the directory is opened.
+/// A cancelled training is due again when the directory is opened.
 #[test]
 fn a_handle_dropped_during_a_training_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn a_handle_dropped_during_a_training_loses_nothing() {
     assert_eq!(live.status().unwrap().generation, 2);
 }
 
-/// Fails unless as many of the ten nearest points are found as targets ask for.
+/// Fails unless searches for the ten nearest points meet their targets.
 #[track_caller]
 fn assert_meets_targets(index: &Index, model: &Model, queries: Rows<'_>) {
     for target in [0.9, 0.99] {
@@ -223,12 +223,12 @@ fn share(index: &Index, model: &Model, query: &[f32], search: &Search) -> f64 {
     near.count() as f64 / 10.0
 }
 
-/// Nobody trains a read-only handle, or one whose training was given up: it does more for its targets.
+/// A read-only handle, or one whose training was cancelled, does more work to meet its targets.
 #[test]
 fn a_reader_of_a_grown_directory_meets_its_targets() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("live");
-    // Points on a plane, to which axes and cells are fitted; those that come lie in a ball around it.
+    // Axes and cells are fitted to points on a plane. The added points lie in a ball around it.
     let mut flat = cloud(5000, 2);
     flat.chunks_exact_mut(DIM)
         .for_each(|row| row[2..].iter_mut().for_each(|v| *v *= 0.001));
@@ -256,7 +256,7 @@ fn a_reader_of_a_grown_directory_meets_its_targets() {
     assert_meets_targets(&live.snapshot(), &model, rows(&queries));
 }
 
-/// Writers that are far ahead of a training wait for it, all of them.
+/// Writers that are far ahead of a training wait for it.
 #[test]
 fn writers_far_ahead_of_a_training_wait_for_it() {
     let (index, _) = first();
@@ -315,7 +315,7 @@ fn a_journal_notes_what_comes_while_one_job_is_done() {
     assert!(reader.job(&index).is_none(), "nobody trains for a reader");
 }
 
-/// A training whose checkpoint cannot be written changes nothing, says so, and is tried again later.
+/// A training whose checkpoint cannot be written changes nothing, reports the failure and is retried later.
 #[test]
 fn a_training_that_fails_leaves_everything_and_is_tried_again() {
     let disk = SimDisk::new();

@@ -1,4 +1,4 @@
-//! Round trips, and content that makes no sense.
+//! Round trips, and invalid content.
 
 use garlic_simd::{CODE_LANES, f32_to_f16};
 
@@ -20,8 +20,8 @@ fn changed(change: impl FnOnce(&mut Index)) -> Index {
     index
 }
 
-/// The error of an index whose content was changed before writing, so that all checksums are right. Saving it
-/// must fail as well, and leave nothing behind.
+/// The error of an index whose content was changed before writing, so that all checksums are right. Saving it must
+/// fail as well and leave no file.
 fn error_of(change: impl FnOnce(&mut Index)) -> FormatError {
     let index = changed(change);
     let directory = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn error_of(change: impl FnOnce(&mut Index)) -> FormatError {
     Index::from_bytes(&index.to_bytes().unwrap()).unwrap_err()
 }
 
-/// The same for an index whose arrays have the wrong length, which only a wrong writer would write.
+/// The same for an index whose arrays have the wrong length, which only a faulty writer would write.
 fn length_error_of(change: impl FnOnce(&mut Index)) -> FormatError {
     Index::from_bytes(&changed(change).to_bytes().unwrap()).unwrap_err()
 }
@@ -40,7 +40,7 @@ fn verify(index: &Index) -> Result<(), FormatError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     index.save(&path).unwrap();
-    // Not the indexes: a change may leave what is derived as it was.
+    // Compare bytes, because a change may leave derived arrays as they were.
     assert_eq!(
         Index::open(&path).unwrap().to_bytes().unwrap(),
         index.to_bytes().unwrap()
@@ -397,7 +397,7 @@ fn verify_knows_points_in_two_cells_from_wrong_identifiers() {
         .iter()
         .position(|id| *id != index.segment.ids[0])
         .unwrap();
-    // The other place of its old identifier is then alone.
+    // The other position of its old identifier has no counterpart then.
     let more = error_of(&|index| change!(segment(index).ids, |v| v[0] = v[other]));
     assert_inconsistent(&more, "IDS", "given 3 times");
     let swapped = error_of(&|index| change!(segment(index).ids, |v| v.swap(0, other)));

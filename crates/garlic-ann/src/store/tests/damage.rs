@@ -1,4 +1,4 @@
-//! Files that are wrong: cut, flipped, or sound in form and wrong in content.
+//! Wrong files: truncated, with flipped bits, or well-formed with wrong content.
 
 use std::io::{self, Write};
 
@@ -100,8 +100,8 @@ fn garbage_with_right_checksums_never_panics() {
     }
 }
 
-/// Changes bytes inside a section and repairs the checksums, as an attacker or a faulty writer would; returns
-/// how many of these files were refused. Whatever is accepted can be searched.
+/// Changes bytes inside a section and repairs the checksums, as an attacker or a faulty writer would. Returns the
+/// number of rejected files. Every accepted file can be searched.
 fn spoil_everywhere(original: &[u8]) -> usize {
     let layout = layout_of(original);
     let mut refused = 0;
@@ -116,7 +116,7 @@ fn spoil_everywhere(original: &[u8]) -> usize {
                     Ok(index) => search_everywhere(&index),
                     Err(FormatError::Inconsistent { section, .. }) => {
                         let found = layout.entries.iter().position(|e| e.kind.name() == section);
-                        // What does not fit may show up where it is used first.
+                        // An inconsistency may show up in the section that uses the value first.
                         assert!(found >= Some(number) || entry.kind.name() == "META");
                         refused += 1;
                     }

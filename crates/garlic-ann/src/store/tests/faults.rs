@@ -1,4 +1,4 @@
-//! Devices that fail: every step of saving, one after the other.
+//! A device that fails at every step of saving, one after the other.
 
 use std::cell::Cell as Counter;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use garlic_core::file::atomic::{Disk, Place, replace};
+use garlic_core::file::atomic::{Disk, FileOps, replace};
 use garlic_core::file::{self, Decode, Fault, Reader};
 
 use super::super::{Encoded, save_to};
@@ -33,7 +33,7 @@ enum Step {
 struct Faulty {
     fail_at: usize,
     code: i32,
-    /// Bytes that one write takes at most: short writes are writes too.
+    /// Upper limit of the bytes per write, to test short writes.
     short: usize,
     state: Rc<State>,
 }
@@ -84,7 +84,7 @@ impl Write for FaultyFile {
     }
 }
 
-impl Place for Faulty {
+impl FileOps for Faulty {
     type File = FaultyFile;
 
     fn create(&self, temporary: &Path) -> io::Result<FaultyFile> {

@@ -1,4 +1,4 @@
-//! Arrays of a mapped file that nobody has checked: whatever they hold, reading them does no harm.
+//! Unchecked arrays of a mapped file: any content can be read safely.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::bins::{Bin, EncodedBins};
 use crate::{Error, Search};
 
-/// Writes an index that `save` would refuse, and maps it.
+/// Writes an index that `save` would reject, and maps it.
 fn open_changed(path: &Path, change: impl FnOnce(&mut Segment)) -> Index {
     let mut index = sample(60, 8, Store::F32, 9);
     change(segment(&mut index));
@@ -22,7 +22,7 @@ fn encoded(index: &Index) -> &EncodedBins {
     &index.segment.encoded
 }
 
-/// Fails unless every accessor gives an answer within the arrays, whatever it is asked.
+/// Fails unless every accessor returns a result within the arrays for every argument.
 fn ask_everything(index: &Index) {
     let (segment, encoded) = (&index.segment, encoded(index));
     let far = [usize::MAX - 1, usize::MAX, u32::MAX as usize];
@@ -66,7 +66,7 @@ fn ask_everything(index: &Index) {
     }
 }
 
-/// The ids that searches of three sorts find.
+/// The identifiers that three kinds of search find.
 fn search_ids(index: &Index) -> [Vec<u64>; 3] {
     let searches = [
         Search::new(60),
@@ -91,7 +91,7 @@ fn cells_and_bins_out_of_order_are_an_error() {
         |l| change!(l.bin_block_of, |v| v[0] = 1),
         |l| change!(l.bins, |v| v[1].first = u32::MAX),
         |l| change!(l.bins, |v| v[1].block = u32::MAX),
-        // Every other bin claims everything.
+        // Every other bin claims all points.
         |l| {
             change!(l.bins, |v| {
                 let last = v[v.len() - 1];
@@ -122,7 +122,7 @@ fn cells_and_bins_out_of_order_are_an_error() {
 fn padding_that_looks_like_points_is_no_hit() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
-    // Every norm is zero: every lane, padding too, looks as near as can be.
+    // All norms are zero, so that every lane including padding looks nearest.
     let index = open_changed(&path, |segment| {
         for bins in [true, false] {
             let encoded = &mut segment.encoded;

@@ -1,4 +1,4 @@
-//! Tests on small indexes that are built in no time.
+//! Tests on small indexes.
 
 /// Changes an array of an index.
 macro_rules! change {
@@ -26,7 +26,7 @@ use crate::testdata::{config, rows, uniform};
 /// Dimension of the samples.
 const DIM: usize = 9;
 
-/// An index of `points` vectors in three cells of five axes; the vectors are whole numbers, so that every type can
+/// An index of `points` vectors in three cells of five axes. The vectors are whole numbers, so that every type can
 /// store them.
 fn sample(points: usize, code_bits: usize, store: Store, seed: u64) -> Index {
     let mut values = uniform(points, DIM, seed);
@@ -79,7 +79,7 @@ fn changed_buffer<T: bytemuck::Pod + Send>(
     values.into()
 }
 
-/// The arrays of a sample, to be changed.
+/// The arrays of a sample, for changes.
 fn segment(index: &mut Index) -> &mut Segment {
     Arc::make_mut(&mut index.segment)
 }
