@@ -49,13 +49,9 @@ class Handle:
         self,
         queries: ArrayLike,
         k: int,
-        recall: float | None,
+        effort: tuple[float | None, int | None, float | None, int | None, bool],
         filter: Any,
         threads: int | None,
-        probes: int | None,
-        bins: float | None,
-        rerank: int | None,
-        exact: bool,
         counted: bool,
     ) -> Any: ...
     def range(
@@ -73,8 +69,7 @@ class Handle:
 def build(
     vectors: ArrayLike,
     ids: ArrayLike | None,
-    preset: str,
-    settings: list[tuple[str, str]],
+    settings: tuple[str, list[tuple[str, str]]],
     threads: int | None,
     progress: Callable[[str, int, int], None] | None,
     partition: list[int] | None,

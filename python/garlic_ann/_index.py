@@ -328,7 +328,7 @@ def _build(
     partition: list[int] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(x, ids, preset, settings, threads, report, partition)
+        return _garlic.build(x, ids, (preset, settings), threads, report, partition)
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -182,9 +182,8 @@ class Searchable:
         handle = self._handle
         if handle is None:
             return self._nothing(queries, k, return_stats)
-        return handle.search(
-            queries, k, recall, filter, threads, probes, bins, rerank, exact, return_stats
-        )
+        effort = (recall, probes, bins, rerank, exact)
+        return handle.search(queries, k, effort, filter, threads, return_stats)
 
     def _nothing(self, queries: ArrayLike, k: int, return_stats: bool) -> Any:
         return self._have()

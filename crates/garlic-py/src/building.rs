@@ -27,25 +27,24 @@ fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::
     builder.build(vectors).map(|(index, _)| index)
 }
 
-/// Builds an index. `settings` are pairs of a configuration key and its value as text; `progress` is called with
-/// a stage, steps done and steps in all. `partition` is the cell of each row, if they were found elsewhere.
+/// The name of a preset, and pairs of a parameter and its value as text.
+type Settings = (String, Vec<(String, String)>);
+
+/// Builds an index. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
+/// they were found elsewhere.
 #[pyfunction]
-#[pyo3(signature = (vectors, ids, preset, settings, threads, progress, partition))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "called from one place, by Python"
-)]
+#[pyo3(signature = (vectors, ids, settings, threads, progress, partition))]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
     ids: Option<&Bound<'_, PyAny>>,
-    preset: &str,
-    settings: Vec<(String, String)>,
+    settings: Settings,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
     partition: Option<Vec<u32>>,
 ) -> PyResult<Handle> {
-    let mut builder = AnyBuilder::new(config(preset, settings).map_err(raise)?);
+    let (preset, settings) = settings;
+    let mut builder = AnyBuilder::new(config(&preset, settings).map_err(raise)?);
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
     }

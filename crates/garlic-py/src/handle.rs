@@ -23,6 +23,9 @@ use crate::output::{Lists, Table, lists, work};
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
+/// Recall target, probes, share of bins, candidates to re-rank, and whether the search is exact.
+type Effort = (Option<f64>, Option<i64>, Option<f64>, Option<i64>, bool);
+
 /// An index; `garlic_ann.Index` and `garlic_ann.Live` are made of it.
 #[pyclass(frozen, module = "garlic_ann._garlic")]
 pub(crate) struct Handle(Kept);
@@ -298,22 +301,18 @@ impl Handle {
             .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
 
-    /// Nearest neighbours: distances and identifiers, and what they cost if `counted`.
-    #[pyo3(signature = (queries, k, recall, filter, threads, probes, bins, rerank, exact, counted))]
-    #[allow(clippy::too_many_arguments)] // one for each argument in Python
+    /// Nearest neighbours: distances and identifiers, and what they cost if `counted`. `effort` says how to search.
+    #[pyo3(signature = (queries, k, effort, filter, threads, counted))]
     fn search<'py>(
         slf: &Bound<'py, Self>,
         queries: &Bound<'py, PyAny>,
         k: i64,
-        recall: Option<f64>,
+        effort: Effort,
         filter: Option<&Bound<'py, PyAny>>,
         threads: Option<i64>,
-        probes: Option<i64>,
-        bins: Option<f64>,
-        rerank: Option<i64>,
-        exact: bool,
         counted: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let (recall, probes, bins, rerank, exact) = effort;
         let py = slf.py();
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
