@@ -32,7 +32,7 @@ def test_settings():
         ({"seed": -1}, "seed"),
         ({"cels": 5}, "did you mean `cells`"),
         ({"cells": "many"}, "cells"),
-        ({"code_bits": 5}, "must be 8 or 4; 0 chooses"),
+        ({"code_bits": 5}, "must be 8, 4 or 0"),
         ({"recall": 1.0}, "above 0 and below 1"),
     ]:
         with pytest.raises(ValueError, match=message):
