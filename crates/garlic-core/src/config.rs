@@ -231,7 +231,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Makes a struct of parameters and its table; see the [module](crate::config).
+/// Defines a struct of parameters and its table. See the [module](crate::config).
 ///
 /// ```
 /// use garlic_core::config::{Configuration, Parameters, Rule};

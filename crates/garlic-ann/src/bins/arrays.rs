@@ -13,7 +13,7 @@ use garlic_simd::{CODE_LANES, CodeBits, code_block_bytes};
 use rayon::prelude::*;
 
 use super::encode::{EncodedCell, Projected, Scales};
-use crate::partition::{AnisotropicCells, NONE};
+use crate::partition::{AnisotropicCells, NO_CELL};
 use crate::quantize::{Steps, code_width};
 use garlic_core::Cancel;
 use garlic_core::Result;
@@ -94,7 +94,7 @@ pub(crate) struct Encoding<'a> {
     pub(crate) cells: &'a AnisotropicCells,
     /// The cell of each point.
     pub(crate) labels: &'a [u32],
-    /// A second cell of each point or [`NONE`]. Empty if every point is stored in one cell.
+    /// A second cell of each point or [`NO_CELL`]. Empty if every point is stored in one cell.
     pub(crate) second_cells: &'a [u32],
     /// Held-out points, in order. Bins are not fitted to them.
     pub(crate) held: &'a [u32],
@@ -121,7 +121,7 @@ impl EncodedBins {
             bits,
             seed,
         } = *encoding;
-        let spilled = by_label(second_cells).filter(|(cell, _)| *cell != NONE);
+        let spilled = by_label(second_cells).filter(|(cell, _)| *cell != NO_CELL);
         let members = Lists::group(cells.len(), by_label(labels).chain(spilled));
         let width = code_width(cells.rank());
         let finished = std::sync::atomic::AtomicUsize::new(0);

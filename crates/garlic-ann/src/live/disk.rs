@@ -79,7 +79,7 @@ pub(crate) trait Lock: Send + Sync {
 }
 
 /// The real file system.
-pub(crate) struct Real;
+pub(crate) struct RealDisk;
 
 impl Output for File {
     fn sync(&mut self) -> io::Result<()> {
@@ -87,7 +87,7 @@ impl Output for File {
     }
 }
 
-impl Disk for Real {
+impl Disk for RealDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
         Ok(Box::new(atomic::Disk.create(path)?))
     }

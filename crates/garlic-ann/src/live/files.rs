@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::current::{self, CURRENT, index_path, log_path};
 use super::directory::length_of;
-use super::disk::{Disk, Real};
+use super::disk::{Disk, RealDisk};
 use garlic_core::Result;
 
 /// The current files of an index directory: those of the generation that `CURRENT` names.
@@ -29,7 +29,7 @@ pub struct Files {
 /// [`Error::Directory`](crate::Error::Directory) if it is not an index directory or `CURRENT` is damaged,
 /// [`Error::Io`](crate::Error::Io) if a file is missing or cannot be read.
 pub fn files(directory: impl AsRef<Path>) -> Result<Files> {
-    files_on(&Real, directory.as_ref())
+    files_on(&RealDisk, directory.as_ref())
 }
 
 /// Whether a path is an index directory, valid or not: a folder with a file `CURRENT`.

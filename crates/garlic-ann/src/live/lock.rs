@@ -112,7 +112,7 @@ mod platform {
     use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 
     use super::super::current::LOCK;
-    use super::super::disk::{Disk, Input, LockedDirectory, Opening, Output, Real};
+    use super::super::disk::{Disk, Input, LockedDirectory, Opening, Output, RealDisk};
     use crate::segment::Index;
     use garlic_core::Result;
 
@@ -162,7 +162,7 @@ mod platform {
         }
 
         fn open_index(&self, path: &Path, how: Opening) -> Result<Index> {
-            Real.open_index(path, how)
+            RealDisk.open_index(path, how)
         }
 
         fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -174,7 +174,7 @@ mod platform {
         }
 
         fn make_directory(&self, path: &Path) -> io::Result<()> {
-            Real.make_directory(path)
+            RealDisk.make_directory(path)
         }
 
         fn sync_directory(&self, _: &Path) -> io::Result<()> {
@@ -193,7 +193,7 @@ mod platform {
         }
 
         fn lock(&self, directory: &Path) -> io::Result<Option<LockedDirectory>> {
-            Real.lock(directory)
+            RealDisk.lock(directory)
         }
     }
 }
@@ -206,13 +206,13 @@ mod platform {
     use std::sync::Arc;
 
     use super::super::current::LOCK;
-    use super::super::disk::{Disk, Real};
+    use super::super::disk::{Disk, RealDisk};
 
     /// Opens the file `LOCK` of a directory.
     pub(super) fn open(directory: &Path) -> io::Result<(Arc<dyn Disk>, File)> {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(false);
-        Ok((Arc::new(Real), options.open(directory.join(LOCK))?))
+        Ok((Arc::new(RealDisk), options.open(directory.join(LOCK))?))
     }
 }
 

@@ -150,7 +150,9 @@ pub(super) fn read(
                 found.records += 1;
             }
             Next::Wrong { resume } => {
-                if let Some(later) = proof(input, resume, length, generation, found.records)? {
+                if let Some(later) =
+                    durability_proof(input, resume, length, generation, found.records)?
+                {
                     let message = format!(
                         "record {} is damaged, but the record at byte {later} was written after it",
                         found.records
@@ -244,7 +246,7 @@ fn next(
 }
 
 /// Start of a record which proves that record number `lost` was on the device, if there is one.
-fn proof(
+fn durability_proof(
     input: &mut dyn Input,
     from: u64,
     length: u64,

@@ -58,7 +58,7 @@ use garlic_linalg::Rows;
 
 use crate::segment::Index;
 use directory::Directory;
-use disk::{Disk, Lock, Real};
+use disk::{Disk, Lock, RealDisk};
 use garlic_core::Cancel;
 use garlic_core::{Answer, RangeSearch, Search};
 use garlic_core::{Error, Result};
@@ -181,7 +181,7 @@ impl Live {
     /// # Errors
     /// Those of [`Live::open`], except for [`Error::Locked`].
     pub fn open_read_only(directory: impl AsRef<Path>) -> Result<Self> {
-        Self::open_read_only_on(&Real, directory.as_ref())
+        Self::open_read_only_on(&RealDisk, directory.as_ref())
     }
 
     fn create_on(

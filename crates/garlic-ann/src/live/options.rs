@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Live;
-use super::disk::Real;
+use super::disk::RealDisk;
 use crate::segment::Index;
 use garlic_core::Result;
 
@@ -71,7 +71,7 @@ impl Options {
     /// # Errors
     /// Those of [`Live::create`].
     pub fn create(&self, directory: impl AsRef<Path>, index: Index) -> Result<Live> {
-        Live::create_on(Arc::new(Real), directory.as_ref(), index, self)
+        Live::create_on(Arc::new(RealDisk), directory.as_ref(), index, self)
     }
 
     /// [`Live::open`] with these options.
@@ -79,7 +79,7 @@ impl Options {
     /// # Errors
     /// Those of [`Live::open`].
     pub fn open(&self, directory: impl AsRef<Path>) -> Result<Live> {
-        Live::open_on(Arc::new(Real), directory.as_ref(), self)
+        Live::open_on(Arc::new(RealDisk), directory.as_ref(), self)
     }
 
     pub(super) fn sync_every_batch(&self) -> bool {

@@ -38,10 +38,10 @@ impl AxisCounts {
 }
 
 /// Coordinate of the mean of a pruned cell. It is farther than any point, but its square is finite.
-pub(crate) const FAR: f32 = 1e18;
+pub(crate) const PRUNED_COORDINATE: f32 = 1e18;
 
 /// Marks the absence of a cell.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) const NO_CELL: u32 = u32::MAX;
 
 /// Low-rank plus isotropic cells. They store rank + 2 values per dimension instead of a covariance matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,7 +170,7 @@ impl AnisotropicCells {
         self.cells().assign(points, shortlist, cancel)
     }
 
-    /// The second-best cell of every point: the one with the smallest score except that of `labels`. It is [`NONE`]
+    /// The second-best cell of every point: the one with the smallest score except that of `labels`. It is [`NO_CELL`]
     /// if its distance exceeds that of the own cell by more than the factor `times`. Scores are squared distances.
     pub(crate) fn second_cells(
         &self,
@@ -185,7 +185,7 @@ impl AnisotropicCells {
             let own = labels[point];
             let mut others = scores.iter().copied().filter(|(_, cell)| *cell != own);
             let Some(first) = others.next() else {
-                return NONE;
+                return NO_CELL;
             };
             let next = others.fold(first, |best, other| match by_score(&other, &best).is_lt() {
                 true => other,
@@ -197,7 +197,7 @@ impl AnisotropicCells {
             let squared = |score: f32| f64::from(score + length);
             match own.is_none_or(|own| squared(next.0) <= times * squared(own.0)) {
                 true => next.1,
-                false => NONE,
+                false => NO_CELL,
             }
         };
         self.cells()
@@ -227,7 +227,7 @@ pub(crate) type ShapeSlices<'a> = (&'a [f32], &'a [f32], f32);
 pub(crate) struct Cells<'a, F> {
     pub(crate) anisotropy: f32,
     pub(crate) rank: usize,
-    /// One mean per row. A cell at [`FAR`] gets no point.
+    /// One mean per row. A cell at [`PRUNED_COORDINATE`] gets no point.
     pub(crate) means: &'a [f32],
     pub(crate) shape: F,
 }
@@ -248,7 +248,7 @@ where
             false => shortlist,
         };
         self.decide(points, shortlist, cancel, |_, scores| {
-            let mut best = (f32::INFINITY, NONE);
+            let mut best = (f32::INFINITY, NO_CELL);
             for score in scores {
                 if by_score(score, &best).is_lt() {
                     best = *score;
@@ -256,7 +256,7 @@ where
             }
             // All scores are NaN, as in a damaged file.
             match best.1 {
-                NONE => scores.first().map_or(0, |first| first.1),
+                NO_CELL => scores.first().map_or(0, |first| first.1),
                 cell => cell,
             }
         })
@@ -322,7 +322,7 @@ where
                 scores.truncate(shortlist);
             }
             for (score, cell) in &mut scores {
-                if self.anisotropy == 0.0 || *score > 0.25 * FAR * FAR {
+                if self.anisotropy == 0.0 || *score > 0.25 * PRUNED_COORDINATE * PRUNED_COORDINATE {
                     continue;
                 }
                 let cell = *cell as usize;

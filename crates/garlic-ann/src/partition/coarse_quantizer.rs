@@ -147,7 +147,7 @@ mod tests {
     use crate::testdata::{assert_meets, config, rows, uniform};
 
     #[test]
-    fn every_cell_is_in_one_group_with_its_mean() {
+    fn every_cell_is_in_one_cluster_with_its_mean() {
         let dim = 5;
         let means = uniform(MIN_CELLS, dim, 1);
         let quantizer = CoarseQuantizer::new(&means, dim).unwrap();

@@ -56,7 +56,7 @@ pub(crate) fn decoded(bits: CodeBits, value: f32, step: f32) -> f32 {
     (code(bits, value, step) - zero_code(bits)) as f32 * step
 }
 
-/// Squared length of a centre; that of its code where the code cannot hold it.
+/// Squared length of a centre, or of its code if the centre exceeds the range of the code.
 pub(crate) fn coded_length(centre: &[f32], steps: &[f32]) -> f32 {
     let fits = |(v, s): (&f32, &f32)| v.abs() <= (HALF_RANGE + 0.5) * s;
     if centre.iter().zip(steps).all(fits) {

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_far_away_do_not_put_all_others_into_one_step_in_no_order() {
+    fn outliers_do_not_leave_the_others_unsorted_in_one_bucket() {
         let mut estimates = list(2000, |u| if u < 0.01 { 1e9 } else { u });
         bucket_sort(&mut estimates, 20, &mut Vec::new());
         assert_eq!(misplaced(&estimates), 0);

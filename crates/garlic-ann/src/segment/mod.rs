@@ -17,8 +17,8 @@ mod uncovered;
 
 pub(crate) use build_stats::BuildStats;
 pub(crate) use delta::{
-    AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering, PAGE,
-    RewrittenCell, Shape, Uncoded,
+    AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering,
+    PAGE_POSITIONS, PointsToEncode, RewrittenCell, Shape,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::{CellShape, Index};
@@ -303,14 +303,14 @@ mod tests {
             .int8_rotation(mean, index.build_stats.radius)
             .unwrap();
         let wide = segment.cells.dim();
-        let mut rough = vec![0.0; n * wide];
-        rotation.rotate(&bytes, dim, &mut Vec::new(), &mut rough);
-        for (row, rough) in rows.iter().zip(rough.chunks_exact(wide)) {
+        let mut int8 = vec![0.0; n * wide];
+        rotation.rotate(&bytes, dim, &mut Vec::new(), &mut int8);
+        for (row, int8) in rows.iter().zip(int8.chunks_exact(wide)) {
             let centred: Vec<f32> = row.iter().zip(mean).map(|(x, m)| x - m).collect();
             let mut exact = vec![0.0; wide];
             garlic_simd::dots(&segment.rotation, &centred, &mut exact);
             let (gap, length) = (
-                garlic_simd::l2_squared(rough, &exact),
+                garlic_simd::l2_squared(int8, &exact),
                 garlic_simd::dot(&exact, &exact),
             );
             assert!(gap <= 1e-4 * length, "{gap} of {length}");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn small_cells_are_not_for_the_rough_rotation() {
+    fn small_cells_do_not_use_the_8_bit_rotation() {
         let (n, dim) = (600, 24);
         let values: Vec<f32> = bytes(n, dim).iter().map(|b| f32::from(*b)).collect();
         // A calibration would search and so decide about the rotation.

@@ -11,7 +11,7 @@ use crate::partition::AnisotropicCells;
 /// Mahalanobis distance to a flat cell is infinite.
 const MIN_VARIANCE_SHARE: f64 = 1e-6;
 /// Number of points per task.
-const CHUNK: usize = 64;
+const POINTS_PER_TASK: usize = 64;
 
 /// Cells with a lower limit on their variances.
 pub(crate) struct Shapes<'a> {
@@ -135,7 +135,7 @@ impl CellShapes for Shapes<'_> {
             .map(|cell| Prepared::of(self.low_rank(cell)))
             .collect();
         let [radius, inner] = [radius, inner].map(|r| (r * r) as f32);
-        let chunks = points.data().par_chunks(CHUNK * dim).map(|rows| {
+        let chunks = points.data().par_chunks(POINTS_PER_TASK * dim).map(|rows| {
             let count = rows.len() / dim;
             let none = Covered {
                 nearest: f32::INFINITY,

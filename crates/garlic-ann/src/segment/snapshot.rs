@@ -8,9 +8,9 @@ use std::ops::Range;
 use garlic_simd::{CodeBits, CodeQuery, Estimate};
 
 use super::Segment;
-use super::delta::Coded;
+use super::delta::EncodedPoints;
 use super::delta::RewrittenData;
-use super::delta::{DeltaCell, DeltaSegment, PAGE, Shape, first_position};
+use super::delta::{DeltaCell, DeltaSegment, PAGE_POSITIONS, Shape, first_position};
 use super::filter::Allowed;
 use super::index::Index;
 use crate::bins::Bounds;
@@ -135,7 +135,7 @@ impl<'a> Snapshot<'a> {
         let base = self.index.segment.ids.len();
         match self.changes {
             None => base,
-            Some(c) => first_position(base) + c.numbering.page_cell.len() * PAGE,
+            Some(c) => first_position(base) + c.numbering.page_cell.len() * PAGE_POSITIONS,
         }
     }
 
@@ -262,7 +262,7 @@ impl<'a> Snapshot<'a> {
 
     /// The append buffer of a cell, and the position of its first point.
     #[inline]
-    pub(crate) fn appended(&self, cell: usize) -> Option<(&'a Coded, u32)> {
+    pub(crate) fn appended(&self, cell: usize) -> Option<(&'a EncodedPoints, u32)> {
         let changes = self.changes?;
         let appended = changes.cells[cell].appended.as_ref()?;
         Some((&appended.data, changes.numbering.cells[cell].appended))
@@ -355,7 +355,7 @@ impl<'a> Snapshot<'a> {
         let Some((rewritten, cell, at)) = self.rewritten_bin(at) else {
             return BinView::default();
         };
-        let points = rewritten.coded.points(at);
+        let points = rewritten.points.points(at);
         let first = self
             .changes
             .map_or(0, |c| c.numbering.cells[cell].rewritten);
@@ -363,7 +363,7 @@ impl<'a> Snapshot<'a> {
             cell: cell as u32,
             first: first + points.start as u32,
             len: points.len(),
-            codes: rewritten.coded.codes(at),
+            codes: rewritten.points.codes(at),
         }
     }
 
@@ -373,7 +373,7 @@ impl<'a> Snapshot<'a> {
         match self.segment.encoded.bounds.get(at) {
             Some(bounds) => *bounds,
             None => match self.rewritten_bin(at) {
-                Some((rewritten, _, at)) => rewritten.coded.bounds[at],
+                Some((rewritten, _, at)) => rewritten.points.bounds[at],
                 None => Bounds::default(),
             },
         }
@@ -406,7 +406,8 @@ impl<'a> Snapshot<'a> {
     fn locate(&self, position: usize) -> Option<(&'a DeltaCell, bool, usize)> {
         let changes = self.changes?;
         let numbering = &changes.numbering;
-        let page = position.checked_sub(first_position(self.index.segment.ids.len()))? / PAGE;
+        let page =
+            position.checked_sub(first_position(self.index.segment.ids.len()))? / PAGE_POSITIONS;
         let cell = *numbering.page_cell.get(page)? as usize;
         let place = numbering.cells[cell];
         let is_appended = position >= place.appended as usize;
@@ -429,21 +430,21 @@ impl<'a> Snapshot<'a> {
                 id: *id,
             });
         }
-        let (coded, at) = self.coded(at)?;
-        let (vectors, ids) = (&coded.vectors, &coded.ids);
+        let (points, at) = self.encoded_points(at)?;
+        let (vectors, ids) = (&points.vectors, &points.ids);
         let id = *ids.get(at)?;
         Some(PointView { vectors, at, id })
     }
 
     /// The encoded points that contain a position outside the base, and the point's number there.
     #[inline]
-    fn coded(&self, position: usize) -> Option<(&'a Coded, usize)> {
+    fn encoded_points(&self, position: usize) -> Option<(&'a EncodedPoints, usize)> {
         let (cell, is_appended, at) = self.locate(position)?;
-        let coded = match is_appended {
+        let points = match is_appended {
             true => &*cell.appended.as_ref()?.data,
-            false => &cell.rewritten.as_ref()?.data.coded,
+            false => &cell.rewritten.as_ref()?.data.points,
         };
-        (at < coded.len()).then_some((coded, at))
+        (at < points.len()).then_some((points, at))
     }
 
     /// Squared distance of the point at a position from a query, infinite if there is no such point.
@@ -455,9 +456,10 @@ impl<'a> Snapshot<'a> {
         if at < self.index.segment.ids.len() {
             return self.index.segment.vectors.distance(query, at);
         }
-        self.coded(at).map_or(f32::INFINITY, |(coded, at)| {
-            coded.vectors.distance(query, at)
-        })
+        self.encoded_points(at)
+            .map_or(f32::INFINITY, |(points, at)| {
+                points.vectors.distance(query, at)
+            })
     }
 
     /// Prefetches the vector and the identifier at a position.
@@ -467,9 +469,9 @@ impl<'a> Snapshot<'a> {
         if let Some(id) = self.index.segment.ids.get(at..=at) {
             garlic_simd::prefetch(id);
             self.index.segment.vectors.prefetch(dim, at);
-        } else if let Some((coded, at)) = self.coded(at) {
-            garlic_simd::prefetch(&coded.ids[at..=at]);
-            coded.vectors.prefetch(dim, at);
+        } else if let Some((points, at)) = self.encoded_points(at) {
+            garlic_simd::prefetch(&points.ids[at..=at]);
+            points.vectors.prefetch(dim, at);
         }
     }
 

@@ -146,7 +146,7 @@ mod tests {
 
     /// Names in files do not change when fields are renamed.
     #[test]
-    fn every_key_of_calibration_and_ledger_keeps_its_name() {
+    fn every_key_of_calibration_and_build_stats_keeps_its_name() {
         let stats = BuildStats {
             built: 1,
             radius: 2.5,

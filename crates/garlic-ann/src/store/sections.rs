@@ -22,7 +22,7 @@ pub(super) fn write(segment: &Segment, kind: Kind, out: &mut dyn Write) -> io::R
     let out = Aligned::new(out);
     match kind {
         Kind::Cells => write_cells(&segment.cells, out),
-        Kind::Learned => write_learned(&segment.encoded, &segment.cells, out),
+        Kind::Learned => write_bins(&segment.encoded, &segment.cells, out),
         Kind::Codes => write_codes(&segment.encoded, out),
         _ => Ok(()),
     }
@@ -37,7 +37,7 @@ fn write_cells(model: &AnisotropicCells, mut out: Aligned<'_>) -> io::Result<()>
     out.array(&model.residual_variances)
 }
 
-fn write_learned(
+fn write_bins(
     encoded: &EncodedBins,
     model: &AnisotropicCells,
     mut out: Aligned<'_>,
@@ -81,8 +81,7 @@ pub(super) fn read<R: Source>(
     if checked {
         validate::check_cells(&model, transform)?;
     }
-    let mut encoded =
-        reader.large_section(Kind::Learned, |section| read_learned(section, &model))?;
+    let mut encoded = reader.large_section(Kind::Learned, |section| read_bins(section, &model))?;
     validate::check_bin_shapes(&encoded, &model, points)?;
     if checked {
         validate::check_bins(&encoded, transform, points)?;
@@ -128,7 +127,7 @@ fn read_cells<R: Source>(
 }
 
 /// Reads everything except the codes.
-fn read_learned<R: Source>(
+fn read_bins<R: Source>(
     section: &mut Section<'_, R>,
     model: &AnisotropicCells,
 ) -> Result<EncodedBins, Fault> {

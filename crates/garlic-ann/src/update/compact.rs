@@ -1,6 +1,6 @@
 //! Compaction: encodes a changed index as a new base, with the same cells, bins and codes, without removed points.
 
-use crate::partition::FAR;
+use crate::partition::PRUNED_COORDINATE;
 use std::sync::Arc;
 
 use garlic_simd::CODE_LANES;
@@ -10,7 +10,7 @@ use crate::bins::{EncodedBinsBuilder, EncodedCell};
 use crate::partition::AnisotropicCells;
 use crate::plan::Calibration;
 use crate::quantize::{clamp_norm, copy_lane};
-use crate::segment::{Index, PAGE, Segment, Snapshot};
+use crate::segment::{Index, PAGE_POSITIONS, Segment, Snapshot};
 use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
 
@@ -69,7 +69,9 @@ impl Index {
         let stays = |cell: &usize| snapshot.points_in(*cell) > 0 || waits(*cell);
         let mut cells: Vec<usize> = (0..snapshot.cells()).filter(stays).collect();
         if cells.is_empty() {
-            cells.extend((0..snapshot.cells()).find(|cell| snapshot.mean(*cell)[0] < FAR));
+            cells.extend(
+                (0..snapshot.cells()).find(|cell| snapshot.mean(*cell)[0] < PRUNED_COORDINATE),
+            );
         }
         let parts = compact_all(&cells);
         let mut encoded = EncodedBinsBuilder::new(old.encoded.bits, old.encoded.width);
@@ -176,4 +178,7 @@ fn compact_cell(snapshot: &Snapshot<'_>, cell: usize) -> EncodedCell {
     compacted
 }
 
-const _: () = assert!(PAGE == CODE_LANES, "a page of positions is a block");
+const _: () = assert!(
+    PAGE_POSITIONS == CODE_LANES,
+    "a page of positions is a block"
+);

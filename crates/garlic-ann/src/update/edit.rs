@@ -12,7 +12,7 @@ use super::join::{PendingCell, Replacement, deliver_moved, empty_cell};
 use super::rebuild::{Members, gather, rebuild_cell};
 use crate::build::check_type;
 use crate::config::Store;
-use crate::partition::{Cells, FAR, SCORED_CELLS};
+use crate::partition::{Cells, PRUNED_COORDINATE, SCORED_CELLS};
 use crate::plan::EXHAUSTIVE_POINTS;
 use crate::segment::{Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Snapshot};
 use crate::transform::residuals_squared;
@@ -166,7 +166,7 @@ impl Index {
         let (vectors, at) = match self.locate(id)? {
             Location::Base { position } => (&self.segment.vectors, position),
             Location::RewrittenCell { cell, at } => {
-                (&changed(cell)?.rewritten.as_ref()?.data.coded.vectors, at)
+                (&changed(cell)?.rewritten.as_ref()?.data.points.vectors, at)
             }
             Location::AppendBuffer { cell, at } => {
                 (&changed(cell)?.appended.as_ref()?.data.vectors, at)
@@ -215,7 +215,7 @@ impl Index {
                 return Some(Location::AppendBuffer { cell, at });
             }
             if let Some(rewritten) = &state.rewritten
-                && let Some(at) = find(&rewritten.data.coded.ids, &rewritten.tombstones)
+                && let Some(at) = find(&rewritten.data.points.ids, &rewritten.tombstones)
             {
                 return Some(Location::RewrittenCell { cell, at });
             }
@@ -454,7 +454,7 @@ impl Index {
                     let ids = state
                         .rewritten
                         .iter()
-                        .flat_map(|rewritten| &rewritten.data.coded.ids);
+                        .flat_map(|rewritten| &rewritten.data.points.ids);
                     id_map.extend(ids.map(|id| (*id, number as u32)));
                 }
                 let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
@@ -512,7 +512,7 @@ impl DeltaSegment {
             None => {
                 self.cells.push(Arc::default());
                 let len = self.cells.len() * dim;
-                Arc::make_mut(&mut self.means).resize(len, FAR);
+                Arc::make_mut(&mut self.means).resize(len, PRUNED_COORDINATE);
                 self.cells.len() - 1
             }
         }
@@ -527,6 +527,6 @@ impl DeltaSegment {
         {
             return;
         }
-        Arc::make_mut(&mut self.means)[cell * dim..][..dim].fill(FAR);
+        Arc::make_mut(&mut self.means)[cell * dim..][..dim].fill(PRUNED_COORDINATE);
     }
 }

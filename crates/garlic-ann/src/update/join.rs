@@ -3,7 +3,7 @@
 use super::reassign::{Reassigned, reassign};
 use super::rebuild::{Members, append_limit, code_shape, gather, rebuild_cell};
 use crate::bins::Projected;
-use crate::segment::{AppendBuffer, DeltaCell, Snapshot, Uncoded};
+use crate::segment::{AppendBuffer, DeltaCell, PointsToEncode, Snapshot};
 use garlic_core::Result;
 
 /// A cell and the cells that replace it.
@@ -105,7 +105,7 @@ impl PendingCell {
             .appended
             .as_ref()
             .map_or(0, |appended| appended.tombstones.count());
-        let joining = Uncoded {
+        let joining = PointsToEncode {
             projected: &projected,
             vectors: &members.vectors,
             dim,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn points_leave_when_their_cell_is_laid_out_anew() {
+    fn points_leave_when_their_cell_is_rewritten() {
         let index = mixed(40);
         assert_eq!(sizes(&index), [340, 260]);
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_leave_are_too_many_for_a_tail() {
+    fn many_moved_points_rewrite_their_new_cell() {
         let grown = grown(&mixed(150), 150, 0.0);
         assert_eq!(sizes(&grown), [450, 300]);
         let snapshot = grown.snapshot();

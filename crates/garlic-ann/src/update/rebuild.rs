@@ -8,7 +8,7 @@ use garlic_linalg::{Matrix, kmeans_plus_plus, lloyd};
 
 use crate::bins::Projected;
 use crate::partition::{default_cells, fit_cell};
-use crate::segment::{CodeShape, DeltaCell, RewrittenCell, Shape, Snapshot, Uncoded};
+use crate::segment::{CodeShape, DeltaCell, PointsToEncode, RewrittenCell, Shape, Snapshot};
 use crate::transform::residuals_squared;
 use garlic_core::Cancel;
 use garlic_core::Result;
@@ -85,8 +85,8 @@ pub(super) fn gather(
     let state = snapshot.cell_state(cell);
     if let Some(rewritten) = &state.rewritten {
         for at in (0..rewritten.len()).filter(|at| !rewritten.tombstones.get(*at)) {
-            rows.push(&rewritten.data.coded.vectors, dim, at);
-            ids.push(rewritten.data.coded.ids[at]);
+            rows.push(&rewritten.data.points.vectors, dim, at);
+            ids.push(rewritten.data.points.ids[at]);
         }
     }
     if let Some(appended) = &state.appended {
@@ -290,7 +290,7 @@ fn encode_cell(snapshot: &Snapshot<'_>, frame: Frame, members: Members, seed: u6
     } = members;
     let projected = Projected::new(points, residual_squared, &frame.mean, &frame.axes);
     let scales: Scales = projected.scales(&frame.mean, &frame.axes, shape.width, shape.bits);
-    let points = Uncoded {
+    let points = PointsToEncode {
         projected: &projected,
         vectors: &vectors,
         dim: snapshot.index.transform.dim(),

@@ -44,7 +44,7 @@ impl Inode {
         }
     }
 
-    /// What a power cut leaves; `unit` draws from [0, 1).
+    /// Applies a power cut. `unit` draws from [0, 1).
     pub(super) fn cut(&mut self, keep: Keep, unit: &mut dyn FnMut() -> f64) {
         let mut bytes = std::mem::take(&mut self.synced);
         let mut left = match keep {

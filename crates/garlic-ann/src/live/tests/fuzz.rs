@@ -10,7 +10,7 @@ use super::super::record::{Batch, Change, Kind, RECORD_HEADER};
 const DIM: usize = 3;
 const GENERATION: u64 = 5;
 
-/// Executions; `GARLIC_FUZZ` for more.
+/// Number of executions. `GARLIC_FUZZ` sets another number.
 fn executions() -> u64 {
     let set = std::env::var("GARLIC_FUZZ").ok();
     set.and_then(|n| n.parse().ok()).unwrap_or(20_000)

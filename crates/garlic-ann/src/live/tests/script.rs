@@ -11,7 +11,7 @@ use super::sim::SimDisk;
 use crate::segment::Index;
 use garlic_core::{Error, Result};
 
-/// Dimension of the vectors; odd, so that records need padding.
+/// Dimension of the vectors. It is odd, so that records need padding.
 pub(super) const DIM: usize = 3;
 /// Upper limit of the identifiers.
 pub(super) const IDS: u64 = 64;

@@ -19,7 +19,7 @@ pub(super) const NO_SPACE: i32 = 28;
 /// `EIO`, input/output error.
 pub(super) const IO_ERROR: i32 = 5;
 
-/// When the disk misbehaves; operations are counted from 0.
+/// When the disk fails. Operations are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Plan {
     Sound,

@@ -80,7 +80,7 @@ fn points_go_to_the_cell_with_the_smallest_score() {
 fn a_cell_far_away_takes_no_point() {
     let (data, cells) = random_cells(7, 2, 1.0);
     let mut means = cells.means.to_vec();
-    means[7..14].fill(FAR);
+    means[7..14].fill(PRUNED_COORDINATE);
     let cells = Cells {
         anisotropy: 1.0,
         rank: 2,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, nearest_centres};
 use garlic_simd::{CODE_LANES, code_block_bytes};
 
-use super::coded::{Coded, Uncoded};
+use super::encoded_points::{EncodedPoints, PointsToEncode};
 use super::rewritten::CodeShape;
 use super::tombstones::Bits;
 use crate::bins::{Bin, Bounds};
@@ -19,7 +19,7 @@ use garlic_core::vectors::StoredRows;
 /// Points appended to a cell, in the order of its bins. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendBuffer {
-    pub(crate) data: Arc<Coded>,
+    pub(crate) data: Arc<EncodedPoints>,
     /// Removed points.
     pub(crate) tombstones: Bits,
 }
@@ -28,7 +28,7 @@ impl AppendBuffer {
     /// Merges the live points of `before` with `joining`, given the quantized bin centres.
     pub(crate) fn new(
         before: Option<&AppendBuffer>,
-        joining: Uncoded<'_>,
+        joining: PointsToEncode<'_>,
         centres: &[f32],
         steps: Steps<'_>,
         shape: CodeShape,
@@ -89,7 +89,7 @@ impl AppendBuffer {
             first: ids.len() as u32,
             block: (blocks.len() / bytes) as u32,
         });
-        let data = Coded {
+        let data = EncodedPoints {
             bins,
             blocks: blocks.into(),
             bounds,

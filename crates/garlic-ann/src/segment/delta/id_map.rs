@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Marks a removed identifier.
-pub(crate) const GONE: u32 = u32::MAX;
+pub(crate) const REMOVED: u32 = u32::MAX;
 
 /// Cells of the identifiers that are not at their position in the base.
 ///
@@ -19,7 +19,7 @@ impl IdMap {
     pub(crate) fn cell(&self, id: u64) -> Option<u32> {
         for level in self.levels.iter().rev() {
             if let Ok(at) = level.binary_search_by_key(&id, |entry| entry.0) {
-                return Some(level[at].1).filter(|cell| *cell != GONE);
+                return Some(level[at].1).filter(|cell| *cell != REMOVED);
             }
         }
         None
@@ -32,7 +32,7 @@ impl IdMap {
 
     /// Records the removal of identifiers.
     pub(crate) fn remove(&mut self, ids: impl Iterator<Item = u64>) {
-        self.push(ids.map(|id| (id, GONE)).collect());
+        self.push(ids.map(|id| (id, REMOVED)).collect());
     }
 
     fn push(&mut self, mut newest: Vec<(u64, u32)>) {
@@ -45,7 +45,7 @@ impl IdMap {
         }
         if self.levels.is_empty() {
             // No older list contains these identifiers. The base keeps tombstones of its own.
-            newest.retain(|entry| entry.1 != GONE);
+            newest.retain(|entry| entry.1 != REMOVED);
         }
         if !newest.is_empty() {
             self.levels.push(Arc::new(newest));

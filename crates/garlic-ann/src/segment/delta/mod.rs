@@ -6,13 +6,13 @@
 //! identifiers. Clones of an index share all of it until one of them changes.
 
 mod append;
-mod coded;
+mod encoded_points;
 mod id_map;
 mod rewritten;
 mod tombstones;
 
 pub(crate) use append::AppendBuffer;
-pub(crate) use coded::{Coded, Uncoded};
+pub(crate) use encoded_points::{EncodedPoints, PointsToEncode};
 pub(crate) use id_map::IdMap;
 pub(crate) use rewritten::{CodeShape, RewrittenCell, RewrittenData};
 pub(crate) use tombstones::Bits;
@@ -21,7 +21,7 @@ use crate::bins::Scales;
 use std::sync::{Arc, Weak};
 
 /// Positions per entry of the table from positions to cells.
-pub(crate) const PAGE: usize = 8;
+pub(crate) const PAGE_POSITIONS: usize = 8;
 
 /// The changes since the base was encoded, or `None` after a build or an open.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +141,7 @@ pub(crate) struct Numbering {
     pub(crate) cells: Vec<CellNumbers>,
     /// Cell of every bin outside the base.
     pub(crate) bin_cell: Vec<u32>,
-    /// Cell of every [`PAGE`] positions outside the base.
+    /// Cell of every [`PAGE_POSITIONS`] positions outside the base.
     pub(crate) page_cell: Vec<u32>,
 }
 
@@ -164,16 +164,16 @@ impl Numbering {
         let start = first_position(base_points);
         for (cell, state) in (0..).zip(cells) {
             let first_bin = (base_bins + all.bin_cell.len()) as u32;
-            let rewritten = (start + all.page_cell.len() * PAGE) as u32;
+            let rewritten = (start + all.page_cell.len() * PAGE_POSITIONS) as u32;
             if let Some(rewritten) = &state.rewritten {
                 let bins = all.bin_cell.len() + rewritten.data.bin_count();
                 all.bin_cell.resize(bins, cell);
-                let pages = all.page_cell.len() + rewritten.len().div_ceil(PAGE);
+                let pages = all.page_cell.len() + rewritten.len().div_ceil(PAGE_POSITIONS);
                 all.page_cell.resize(pages, cell);
             }
-            let appended = (start + all.page_cell.len() * PAGE) as u32;
+            let appended = (start + all.page_cell.len() * PAGE_POSITIONS) as u32;
             if let Some(appended) = &state.appended {
-                let pages = all.page_cell.len() + appended.len().div_ceil(PAGE);
+                let pages = all.page_cell.len() + appended.len().div_ceil(PAGE_POSITIONS);
                 all.page_cell.resize(pages, cell);
             }
             all.cells.push(CellNumbers {
@@ -183,7 +183,7 @@ impl Numbering {
             });
         }
         // The numbers above may have wrapped. None of them was used yet.
-        let positions = start as u64 + (all.page_cell.len() * PAGE) as u64;
+        let positions = start as u64 + (all.page_cell.len() * PAGE_POSITIONS) as u64;
         let bins = (base_bins + all.bin_cell.len()) as u64;
         (positions.max(bins) < u64::from(u32::MAX)).then_some(all)
     }
@@ -191,5 +191,5 @@ impl Numbering {
 
 /// The first position after a base of `points` points.
 pub(crate) fn first_position(points: usize) -> usize {
-    points.next_multiple_of(PAGE)
+    points.next_multiple_of(PAGE_POSITIONS)
 }

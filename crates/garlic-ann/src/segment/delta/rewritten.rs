@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use garlic_simd::{CodeBits, code_block_bytes};
 
-use super::coded::{Coded, Uncoded};
+use super::encoded_points::{EncodedPoints, PointsToEncode};
 use super::tombstones::Bits;
 use crate::bins::{Bin, EncodedCell, append_bins};
 use crate::quantize::{Steps, decode_centres};
@@ -21,7 +21,7 @@ pub(crate) struct RewrittenCell {
 /// Points of a rewritten cell, with its bins.
 #[derive(Debug)]
 pub(crate) struct RewrittenData {
-    pub(crate) coded: Coded,
+    pub(crate) points: EncodedPoints,
     pub(crate) bin_blocks: Buffer<u8>,
     /// Quantized centres of the bins, `rank` values each.
     pub(crate) centres: Vec<f32>,
@@ -38,7 +38,7 @@ pub(crate) struct CodeShape {
 impl RewrittenCell {
     /// Splits points into bins and encodes them.
     pub(crate) fn new(
-        points: Uncoded<'_>,
+        points: PointsToEncode<'_>,
         steps: Steps<'_>,
         shape: CodeShape,
         bin_size: usize,
@@ -65,7 +65,7 @@ impl RewrittenCell {
             sizes.len(),
             &mut centres,
         );
-        let coded = Coded {
+        let encoded = EncodedPoints {
             bins,
             blocks: blocks.into(),
             block_bytes: code_block_bytes(shape.bits, shape.width),
@@ -74,9 +74,9 @@ impl RewrittenCell {
             ids: order.iter().map(|i| points.ids[*i as usize]).collect(),
         };
         Self {
-            tombstones: Bits::new(coded.len()),
+            tombstones: Bits::new(encoded.len()),
             data: Arc::new(RewrittenData {
-                coded,
+                points: encoded,
                 bin_blocks: bin_blocks.into(),
                 centres,
             }),
@@ -85,19 +85,19 @@ impl RewrittenCell {
 
     /// Number of points, including removed ones.
     pub(crate) fn len(&self) -> usize {
-        self.data.coded.len()
+        self.data.points.len()
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
         let bins = self.data.bin_blocks.len() + size_of_val(&*self.data.centres);
-        self.data.coded.bytes() + bins as u64
+        self.data.points.bytes() + bins as u64
     }
 }
 
 impl RewrittenData {
     /// Number of bins.
     pub(crate) fn bin_count(&self) -> usize {
-        self.coded.bounds.len()
+        self.points.bounds.len()
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 /// Words per chunk.
-pub(crate) const WORDS: usize = 64;
+pub(crate) const CHUNK_WORDS: usize = 64;
 
 /// A set of numbers below a limit. A clone is cheap, and a change copies only the chunks that it touches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     /// Empty while the set is empty.
-    pub(crate) pieces: Vec<Option<Arc<[u64; WORDS]>>>,
+    pub(crate) chunks: Vec<Option<Arc<[u64; CHUNK_WORDS]>>>,
     pub(crate) limit: usize,
     pub(crate) count: usize,
 }
@@ -18,7 +18,7 @@ impl Bits {
     /// The empty set of numbers below `limit`.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            pieces: Vec::new(),
+            chunks: Vec::new(),
             limit,
             count: 0,
         }
@@ -32,8 +32,8 @@ impl Bits {
     /// Whether a number is in the set. False for numbers at or above the limit.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> bool {
-        match self.pieces.get(number / (64 * WORDS)) {
-            Some(Some(piece)) => piece[number / 64 % WORDS] >> (number % 64) & 1 == 1,
+        match self.chunks.get(number / (64 * CHUNK_WORDS)) {
+            Some(Some(chunk)) => chunk[number / 64 % CHUNK_WORDS] >> (number % 64) & 1 == 1,
             _ => false,
         }
     }
@@ -41,11 +41,12 @@ impl Bits {
     /// Inserts a number below the limit. Returns whether it is new.
     pub(crate) fn set(&mut self, number: usize) -> bool {
         debug_assert!(number < self.limit);
-        if self.pieces.is_empty() {
-            self.pieces = vec![None; self.limit.div_ceil(64 * WORDS)];
+        if self.chunks.is_empty() {
+            self.chunks = vec![None; self.limit.div_ceil(64 * CHUNK_WORDS)];
         }
-        let piece = self.pieces[number / (64 * WORDS)].get_or_insert_with(|| Arc::new([0; WORDS]));
-        let word = &mut Arc::make_mut(piece)[number / 64 % WORDS];
+        let chunk = self.chunks[number / (64 * CHUNK_WORDS)]
+            .get_or_insert_with(|| Arc::new([0; CHUNK_WORDS]));
+        let word = &mut Arc::make_mut(chunk)[number / 64 % CHUNK_WORDS];
         let new = *word >> (number % 64) & 1 == 0;
         *word |= 1 << (number % 64);
         self.count += usize::from(new);
@@ -54,8 +55,8 @@ impl Bits {
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let pieces = self.pieces.iter().flatten().count();
-        (pieces * WORDS * 8 + size_of_val(&*self.pieces)) as u64
+        let chunks = self.chunks.iter().flatten().count();
+        (chunks * CHUNK_WORDS * 8 + size_of_val(&*self.chunks)) as u64
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     for bin in 0..segment.bins() {
         let positions = encoded.positions(bin);
         for at in positions.clone().filter(|at| at.is_multiple_of(step)) {
-            let point = Local::of(index, segment, bin, at);
+            let point = PointInCell::of(index, segment, bin, at);
             point
                 .check(segment, bin, at - positions.start)
                 .map_err(|(kind, message)| {
@@ -59,7 +59,7 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
 }
 
 /// A point in the frame of its cell, computed from its vector.
-struct Local {
+struct PointInCell {
     cell: usize,
     /// Coordinates along the axes.
     y: Vec<f64>,
@@ -74,7 +74,7 @@ struct Local {
 /// The section of a fault, and its description.
 type FaultIn = (Kind, String);
 
-impl Local {
+impl PointInCell {
     fn of(index: &Index, segment: &Segment, bin: usize, position: usize) -> Self {
         let model = &segment.cells;
         let cell = segment.bin_cell()[bin] as usize;

@@ -85,7 +85,7 @@ fn a_cell_whose_points_stay_where_they_were_keeps_its_frame() {
 }
 
 #[test]
-fn a_cell_whose_points_have_moved_is_fitted_anew() {
+fn a_cell_whose_points_have_moved_is_refitted() {
     let index = one_cell(&cloud(0.0, 1.0, 1));
     let moved = grown(&index, &cloud(5.0, 1.0, 2));
     assert_ne!(fitted(&moved).0, fitted(&index).0);
@@ -102,7 +102,7 @@ fn a_cell_whose_points_have_moved_is_fitted_anew() {
 }
 
 #[test]
-fn a_cell_whose_points_have_spread_is_fitted_anew() {
+fn a_cell_whose_points_have_spread_is_refitted() {
     let first = cloud(0.0, 1.0, 1);
     let index = one_cell(&first);
     let (mean, _) = truth(&index);
@@ -130,7 +130,7 @@ fn a_cell_whose_points_have_spread_is_fitted_anew() {
 }
 
 #[test]
-fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
+fn a_cell_whose_points_have_drawn_together_is_refitted() {
     let index = one_cell(&cloud(0.0, 1.0, 1));
     let mut rest = grown(&index, &cloud(0.0, 0.2, 3));
     // Removes the points that the cell was fitted to.
@@ -140,7 +140,7 @@ fn a_cell_whose_points_have_drawn_together_is_fitted_anew() {
 }
 
 #[test]
-fn a_cell_fitted_anew_knows_as_many_axes_as_the_others() {
+fn a_refitted_cell_scores_as_many_axes_as_the_others() {
     // Enough points for only one of two axes.
     let mut index = one_cell(&cloud(0.0, 1.0, 1)[..40 * DIM]);
     assert_eq!(index.segment.cells.axis_counts().scored_axes, 1);

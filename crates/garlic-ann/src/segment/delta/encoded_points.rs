@@ -8,7 +8,7 @@ use garlic_core::vectors::StoredVectors;
 
 /// Points to be encoded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Uncoded<'a> {
+pub(crate) struct PointsToEncode<'a> {
     /// The points in their cell's frame.
     pub(crate) projected: &'a Projected,
     /// Their vectors of dimension `dim`, in the same order.
@@ -19,7 +19,7 @@ pub(crate) struct Uncoded<'a> {
 
 /// Codes and vectors in the order of a cell's bins. Immutable.
 #[derive(Debug)]
-pub(crate) struct Coded {
+pub(crate) struct EncodedPoints {
     /// First point and block of each bin, with one entry more than there are bins.
     pub(crate) bins: Vec<Bin>,
     pub(crate) blocks: Buffer<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct Coded {
     pub(crate) ids: Vec<u64>,
 }
 
-impl Coded {
+impl EncodedPoints {
     /// Number of points, including removed ones.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
