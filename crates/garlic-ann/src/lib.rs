@@ -79,8 +79,9 @@ pub use garlic_core::{
 pub use garlic_core::{NeighborIndex, NeighborSearcher};
 #[cfg(feature = "live")]
 pub use live::Live;
+pub use partition::CellShape;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
 pub use search::Searcher;
-pub use segment::{CellShape, Index};
+pub use segment::Index;
 pub use tune::{Cause, Exhaustive};
 pub use update::Drift;

@@ -111,6 +111,16 @@ impl AnisotropicCells {
         self.residual_variances[cell]
     }
 
+    /// A cell by itself.
+    pub(crate) fn shape(&self, cell: usize) -> CellShape<'_> {
+        CellShape {
+            mean: self.mean(cell),
+            axes: self.axes(cell),
+            variances: self.variances(cell),
+            residual_variance: self.residual_variance(cell),
+        }
+    }
+
     /// Fits means and shapes to the points `ids` with their `labels`. Cells without points are dropped and labels
     /// renumbered.
     pub(crate) fn fit(
@@ -130,24 +140,25 @@ impl AnisotropicCells {
         let pairs = labels.iter().copied().zip(ids.iter().copied());
         let members = Lists::group(count, pairs);
         let (dim, rank) = (points.dim(), axis_counts.rank);
-        let fitted: Vec<_> = (0..count)
+        let fitted: Vec<FittedCell> = (0..count)
             .into_par_iter()
             .map(|cell| {
                 cancel.check()?;
                 let rows = Matrix::gather(points, members.get(cell));
-                Ok(fit_cell(rows.as_rows(), axis_counts, seed ^ cell as u64))
+                Ok(FittedCell::fit(
+                    rows.as_rows(),
+                    axis_counts,
+                    seed ^ cell as u64,
+                ))
             })
             .collect::<Result<_>>()?;
-        let (mut means, mut residual_variances) =
-            (Vec::with_capacity(count * dim), Vec::with_capacity(count));
-        let mut axes = vec![0.0; count * rank * dim];
-        let mut variances = vec![0.0; count * rank];
-        for (cell, shape) in fitted.into_iter().enumerate() {
-            means.extend(shape.mean);
-            residual_variances.push(shape.residual_variance);
-            let found = shape.variances.len();
-            axes[cell * rank * dim..][..found * dim].copy_from_slice(shape.axes.as_slice());
-            variances[cell * rank..][..found].copy_from_slice(&shape.variances);
+        let (mut means, mut axes) = (Vec::new(), Vec::new());
+        let (mut variances, mut residual_variances) = (Vec::new(), Vec::with_capacity(count));
+        for cell in fitted {
+            means.extend(cell.mean);
+            axes.extend(cell.axes);
+            variances.extend(cell.variances);
+            residual_variances.push(cell.residual_variance);
         }
         Ok(Self {
             anisotropy,
@@ -393,39 +404,80 @@ pub(crate) struct FitOptions {
     pub(crate) seed: u64,
 }
 
-/// Mean, leading axes and variances of some points.
-pub(crate) struct Fitted {
+/// A cell in the space of the index's transform.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CellShape<'a> {
+    /// Mean of its points.
+    pub mean: &'a [f32],
+    /// Principal axes, one behind the other; zeros where its points span fewer.
+    pub axes: &'a [f32],
+    /// Variance along each axis.
+    pub variances: &'a [f32],
+    /// Variance in every other direction.
+    pub residual_variance: f32,
+}
+
+/// A cell that was fitted to its points.
+#[derive(Clone, Debug)]
+pub(crate) struct FittedCell {
     pub(crate) mean: Vec<f32>,
-    /// As many axes as the points span, at most the requested rank.
-    pub(crate) axes: Matrix,
+    /// As many axes as were requested; zeros where the points span fewer.
+    pub(crate) axes: Vec<f32>,
     pub(crate) variances: Vec<f32>,
     pub(crate) residual_variance: f32,
 }
 
-/// Fits one cell to its points.
-pub(crate) fn fit_cell(rows: Rows<'_>, axis_counts: AxisCounts, seed: u64) -> Fitted {
-    let dim = rows.dim();
-    let found = top_components(rows, axis_counts.rank.min(dim), seed);
-    let total: f64 = rows
-        .iter()
-        .map(|r| f64::from(garlic_simd::l2_squared(r, &found.mean)))
-        .sum::<f64>()
-        / rows.len().max(1) as f64;
-    let mut variances = found.values;
-    let scored_axes = axis_counts.scored_axes.min(variances.len());
-    let kept: f64 = variances[..scored_axes].iter().map(|v| f64::from(*v)).sum();
-    let residual_variance = if scored_axes == dim {
-        // With full rank, the smallest variance serves as the residual variance.
-        variances.last().copied().unwrap_or(0.0)
-    } else {
-        ((total - kept).max(0.0) / (dim - scored_axes) as f64) as f32
-    };
-    variances[scored_axes..].fill(residual_variance);
-    Fitted {
-        mean: found.mean,
-        axes: found.basis,
-        variances,
-        residual_variance,
+impl FittedCell {
+    /// Fits one cell to its points.
+    pub(crate) fn fit(rows: Rows<'_>, axis_counts: AxisCounts, seed: u64) -> Self {
+        let (dim, rank) = (rows.dim(), axis_counts.rank);
+        let found = top_components(rows, rank.min(dim), seed);
+        let total: f64 = rows
+            .iter()
+            .map(|r| f64::from(garlic_simd::l2_squared(r, &found.mean)))
+            .sum::<f64>()
+            / rows.len().max(1) as f64;
+        let mut variances = found.values;
+        let scored_axes = axis_counts.scored_axes.min(variances.len());
+        let kept: f64 = variances[..scored_axes].iter().map(|v| f64::from(*v)).sum();
+        let residual_variance = if scored_axes == dim {
+            // With full rank, the smallest variance serves as the residual variance.
+            variances.last().copied().unwrap_or(0.0)
+        } else {
+            ((total - kept).max(0.0) / (dim - scored_axes) as f64) as f32
+        };
+        variances[scored_axes..].fill(residual_variance);
+        variances.resize(rank, 0.0);
+        let mut axes = found.basis.into_vec();
+        axes.resize(rank * dim, 0.0);
+        Self {
+            mean: found.mean,
+            axes,
+            variances,
+            residual_variance,
+        }
+    }
+
+    /// The cell, borrowed.
+    pub(crate) fn shape(&self) -> CellShape<'_> {
+        CellShape {
+            mean: &self.mean,
+            axes: &self.axes,
+            variances: &self.variances,
+            residual_variance: self.residual_variance,
+        }
+    }
+}
+
+impl From<CellShape<'_>> for FittedCell {
+    fn from(shape: CellShape<'_>) -> Self {
+        Self {
+            mean: shape.mean.to_vec(),
+            axes: shape.axes.to_vec(),
+            variances: shape.variances.to_vec(),
+            residual_variance: shape.residual_variance,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod coarse_quantizer;
 mod train;
 
 pub(crate) use cells::AnisotropicCells;
-pub(crate) use cells::{Cells, NO_CELL, PRUNED_COORDINATE, anisotropic_discount, fit_cell};
+pub use cells::CellShape;
+pub(crate) use cells::{Cells, FittedCell, NO_CELL, PRUNED_COORDINATE, anisotropic_discount};
 pub(crate) use coarse_quantizer::CoarseQuantizer;
 pub(crate) use train::{SCORED_CELLS, code_bits, default_cells, fit};

@@ -2,6 +2,7 @@
 
 use super::{BuildStats, Delta, Segment, Snapshot, UncoveredPoints};
 use crate::config::Config;
+use crate::partition::CellShape;
 use crate::plan::Calibration;
 use std::sync::Arc;
 
@@ -141,15 +142,7 @@ impl Index {
     /// The shape of a cell, or `None` past the last cell.
     pub fn cell_shape(&self, cell: usize) -> Option<CellShape<'_>> {
         let snapshot = self.snapshot();
-        (cell < snapshot.cells()).then(|| {
-            let frame = snapshot.frame(cell);
-            CellShape {
-                mean: snapshot.mean(cell),
-                axes: frame.axes,
-                variances: frame.variances,
-                residual_variance: frame.residual_variance,
-            }
-        })
+        (cell < snapshot.cells()).then(|| snapshot.frame(cell).shape)
     }
 
     /// The parameters that the index was built with.
@@ -171,18 +164,4 @@ impl Index {
     pub fn stored_as(&self) -> &'static str {
         self.segment.vectors.name()
     }
-}
-
-/// A cell in the space of the index's transform.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct CellShape<'a> {
-    /// Mean of its points.
-    pub mean: &'a [f32],
-    /// Principal axes, one after the other. Axes are zero where the points span fewer dimensions.
-    pub axes: &'a [f32],
-    /// Variance along each axis.
-    pub variances: &'a [f32],
-    /// Variance in every direction orthogonal to the axes.
-    pub residual_variance: f32,
 }

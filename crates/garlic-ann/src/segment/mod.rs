@@ -18,10 +18,10 @@ mod uncovered;
 pub(crate) use build_stats::BuildStats;
 pub(crate) use delta::{
     AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering,
-    PAGE_POSITIONS, PointsToEncode, RewrittenCell, Shape,
+    PAGE_POSITIONS, PointsToEncode, RefittedCell, RewrittenCell,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
-pub use index::{CellShape, Index};
+pub use index::Index;
 pub(crate) use snapshot::{BinView, Snapshot};
 pub(crate) use uncovered::UncoveredPoints;
 

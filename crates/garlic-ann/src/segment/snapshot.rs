@@ -1,6 +1,6 @@
 //! What a search reads: the base segment and the delta of changes since.
 
-use crate::partition::anisotropic_discount;
+use crate::partition::{CellShape, anisotropic_discount};
 use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use garlic_simd::{CodeBits, CodeQuery, Estimate};
 use super::Segment;
 use super::delta::EncodedPoints;
 use super::delta::RewrittenData;
-use super::delta::{DeltaCell, DeltaSegment, PAGE_POSITIONS, Shape, first_position};
+use super::delta::{DeltaCell, DeltaSegment, PAGE_POSITIONS, RefittedCell, first_position};
 use super::filter::Allowed;
 use super::index::Index;
 use crate::bins::Bounds;
@@ -29,9 +29,7 @@ pub(crate) struct Snapshot<'a> {
 
 /// Axes and quantization steps of a cell.
 pub(crate) struct CellFrame<'a> {
-    pub(crate) axes: &'a [f32],
-    pub(crate) variances: &'a [f32],
-    pub(crate) residual_variance: f32,
+    pub(crate) shape: CellShape<'a>,
     /// Inner products of the axes with the mean.
     pub(crate) origin: &'a [f32],
     pub(crate) bin_steps: &'a [f32],
@@ -167,17 +165,17 @@ impl<'a> Snapshot<'a> {
         &self.means()[cell * dim..][..dim]
     }
 
-    /// The shape of a cell that was refitted.
+    /// A cell that was refitted since the segment was encoded.
     #[inline]
-    fn shape(&self, cell: usize) -> Option<&'a Shape> {
+    fn refitted(&self, cell: usize) -> Option<&'a RefittedCell> {
         self.changes?.cells[cell].shape.as_deref()
     }
 
     /// Axes of a cell, one per row.
     #[inline]
     pub(crate) fn axes(&self, cell: usize) -> &'a [f32] {
-        match self.shape(cell) {
-            Some(shape) => &shape.axes,
+        match self.refitted(cell) {
+            Some(refitted) => &refitted.cell.axes,
             None => self.segment.cells.axes(cell),
         }
     }
@@ -186,8 +184,8 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(crate) fn origin(&self, cell: usize) -> &'a [f32] {
         let rank = self.segment.cells.rank();
-        match self.shape(cell) {
-            Some(shape) => &shape.scales.origin,
+        match self.refitted(cell) {
+            Some(refitted) => &refitted.scales.origin,
             None => &self.segment.encoded.origins[cell * rank..][..rank],
         }
     }
@@ -196,8 +194,8 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(crate) fn steps(&self, cell: usize) -> &'a [f32] {
         let width = self.segment.encoded.width;
-        match self.shape(cell) {
-            Some(shape) => &shape.scales.steps,
+        match self.refitted(cell) {
+            Some(refitted) => &refitted.scales.steps,
             None => &self.segment.encoded.steps[cell * width..][..width],
         }
     }
@@ -206,25 +204,22 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(crate) fn bin_steps(&self, cell: usize) -> &'a [f32] {
         let width = self.segment.encoded.width;
-        match self.shape(cell) {
-            Some(shape) => &shape.scales.bin_steps,
+        match self.refitted(cell) {
+            Some(refitted) => &refitted.scales.bin_steps,
             None => &self.segment.encoded.bin_steps[cell * width..][..width],
         }
     }
 
     /// Axes, variances and scales of a cell.
     pub(crate) fn frame(&self, cell: usize) -> CellFrame<'a> {
-        let (variances, residual_variance) = match self.shape(cell) {
-            Some(shape) => (&*shape.variances, shape.residual_variance),
-            None => {
-                let cells = &self.segment.cells;
-                (cells.variances(cell), cells.residual_variance(cell))
-            }
-        };
         CellFrame {
-            axes: self.axes(cell),
-            variances,
-            residual_variance,
+            shape: CellShape {
+                mean: self.mean(cell),
+                ..match self.refitted(cell) {
+                    Some(refitted) => refitted.cell.shape(),
+                    None => self.segment.cells.shape(cell),
+                }
+            },
             origin: self.origin(cell),
             bin_steps: self.bin_steps(cell),
             steps: self.steps(cell),
@@ -237,8 +232,8 @@ impl<'a> Snapshot<'a> {
         let frame = self.frame(cell);
         anisotropic_discount(
             self.segment.cells.anisotropy,
-            frame.variances,
-            frame.residual_variance,
+            frame.shape.variances,
+            frame.shape.residual_variance,
             y,
         )
     }

@@ -82,9 +82,9 @@ impl Index {
         for (cell, part) in cells.into_iter().zip(parts) {
             let frame = snapshot.frame(cell);
             means.extend_from_slice(snapshot.mean(cell));
-            axes.extend_from_slice(frame.axes);
-            variances.extend_from_slice(frame.variances);
-            residual_variances.push(frame.residual_variance);
+            axes.extend_from_slice(frame.shape.axes);
+            variances.extend_from_slice(frame.shape.variances);
+            residual_variances.push(frame.shape.residual_variance);
             for point in part.order.iter().filter_map(|p| snapshot.point(*p)) {
                 point.push_to(&mut vectors, dim);
                 ids.push(point.id);

@@ -280,7 +280,11 @@ impl Index {
             means: snapshot.means(),
             shape: |cell: usize| {
                 let frame = snapshot.frame(cell);
-                (frame.axes, frame.variances, frame.residual_variance)
+                (
+                    frame.shape.axes,
+                    frame.shape.variances,
+                    frame.shape.residual_variance,
+                )
             },
         };
         let labels = cells.assign(points.as_rows(), SCORED_CELLS, &Cancel::default())?;
@@ -457,7 +461,7 @@ impl Index {
                         .flat_map(|rewritten| &rewritten.data.points.ids);
                     id_map.extend(ids.map(|id| (*id, number as u32)));
                 }
-                let mean = state.shape.as_ref().map(|shape| shape.mean.clone());
+                let mean = state.shape.as_ref().map(|shape| shape.cell.mean.clone());
                 let is_pruned = state.is_pruned();
                 changes.cells[number] = Arc::new(state);
                 if is_pruned {

@@ -99,7 +99,7 @@ impl PendingCell {
             members.points.clone(),
             members.residual_squared.clone(),
             snapshot.mean(cell),
-            frame.axes,
+            frame.shape.axes,
         );
         let gone = state
             .appended

@@ -84,7 +84,11 @@ fn best_of(snapshot: &Snapshot<'_>, around: &[u32], points: Rows<'_>) -> Result<
         means: &means,
         shape: |number: usize| {
             let frame = snapshot.frame(around[number] as usize);
-            (frame.axes, frame.variances, frame.residual_variance)
+            (
+                frame.shape.axes,
+                frame.shape.variances,
+                frame.shape.residual_variance,
+            )
         },
     };
     cells.assign(points, SCORED_CELLS, &Cancel::default())

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, kmeans_plus_plus, lloyd};
 
 use crate::bins::Projected;
-use crate::partition::{default_cells, fit_cell};
-use crate::segment::{CodeShape, DeltaCell, PointsToEncode, RewrittenCell, Shape, Snapshot};
+use crate::partition::{FittedCell, default_cells};
+use crate::segment::{CodeShape, DeltaCell, PointsToEncode, RefittedCell, RewrittenCell, Snapshot};
 use crate::transform::residuals_squared;
 use garlic_core::Cancel;
 use garlic_core::Result;
@@ -222,47 +222,20 @@ pub(super) fn rebuild_cell(
     }
     let shape = match has_drifted(snapshot, cell, &members) {
         true => fit(snapshot, &members, seed),
-        false => {
-            let frame = snapshot.frame(cell);
-            let mean = snapshot.mean(cell).to_vec();
-            Frame {
-                axes: frame.axes.to_vec(),
-                variances: frame.variances.to_vec(),
-                residual_variance: frame.residual_variance,
-                mean,
-            }
-        }
+        false => snapshot.frame(cell).shape.into(),
     };
     vec![encode_cell(snapshot, shape, members, seed)]
 }
 
-/// A fitted cell before the code steps are chosen.
-struct Frame {
-    mean: Vec<f32>,
-    axes: Vec<f32>,
-    variances: Vec<f32>,
-    residual_variance: f32,
-}
-
-fn fit(snapshot: &Snapshot<'_>, members: &Members, seed: u64) -> Frame {
-    let cells = &snapshot.segment.cells;
-    let (rank, dim) = (cells.rank(), cells.dim());
-    let fitted = fit_cell(members.points.as_rows(), cells.axis_counts(), seed);
-    let mut axes = fitted.axes.into_vec();
-    axes.resize(rank * dim, 0.0);
-    let mut variances = fitted.variances;
-    variances.resize(rank, 0.0);
-    Frame {
-        mean: fitted.mean,
-        axes,
-        variances,
-        residual_variance: fitted.residual_variance,
-    }
+fn fit(snapshot: &Snapshot<'_>, members: &Members, seed: u64) -> FittedCell {
+    let axis_counts = snapshot.segment.cells.axis_counts();
+    FittedCell::fit(members.points.as_rows(), axis_counts, seed)
 }
 
 /// Whether the points of a cell moved or spread since it was fitted.
 fn has_drifted(snapshot: &Snapshot<'_>, cell: usize, members: &Members) -> bool {
-    let (frame, mean) = (snapshot.frame(cell), snapshot.mean(cell));
+    let frame = snapshot.frame(cell).shape;
+    let mean = frame.mean;
     let (rank, dim) = (snapshot.segment.cells.rank(), snapshot.segment.cells.dim());
     let count = members.ids.len().max(1) as f64;
     let (mut sums, mut squares) = (vec![0.0f64; dim], 0.0f64);
@@ -280,7 +253,12 @@ fn has_drifted(snapshot: &Snapshot<'_>, cell: usize, members: &Members) -> bool 
     moved > REFIT_SHIFT * now || now > REFIT_SPREAD * fitted || fitted > REFIT_SPREAD * now
 }
 
-fn encode_cell(snapshot: &Snapshot<'_>, frame: Frame, members: Members, seed: u64) -> DeltaCell {
+fn encode_cell(
+    snapshot: &Snapshot<'_>,
+    cell: FittedCell,
+    members: Members,
+    seed: u64,
+) -> DeltaCell {
     let shape = code_shape(snapshot);
     let Members {
         vectors,
@@ -288,8 +266,8 @@ fn encode_cell(snapshot: &Snapshot<'_>, frame: Frame, members: Members, seed: u6
         points,
         residual_squared,
     } = members;
-    let projected = Projected::new(points, residual_squared, &frame.mean, &frame.axes);
-    let scales: Scales = projected.scales(&frame.mean, &frame.axes, shape.width, shape.bits);
+    let projected = Projected::new(points, residual_squared, &cell.mean, &cell.axes);
+    let scales: Scales = projected.scales(&cell.mean, &cell.axes, shape.width, shape.bits);
     let points = PointsToEncode {
         projected: &projected,
         vectors: &vectors,
@@ -302,13 +280,7 @@ fn encode_cell(snapshot: &Snapshot<'_>, frame: Frame, members: Members, seed: u6
         in_base: false,
         removed: 0,
         live: ids.len(),
-        shape: Some(Arc::new(Shape {
-            mean: frame.mean,
-            axes: frame.axes,
-            variances: frame.variances,
-            residual_variance: frame.residual_variance,
-            scales,
-        })),
+        shape: Some(Arc::new(RefittedCell { cell, scales })),
         rewritten: Some(rewritten),
         appended: None,
     }

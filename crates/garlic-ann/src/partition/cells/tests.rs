@@ -107,7 +107,7 @@ fn a_fit_finds_mean_axes_and_what_is_left_over() {
         let [a, b, c] = [row[0] * 12.0, row[1] * 6.0, row[2]];
         row.copy_from_slice(&[4.0 + a, b - 1.0, c, 2.0, -3.0]);
     }
-    let fitted = fit_cell(
+    let fitted = FittedCell::fit(
         rows(&data, dim),
         AxisCounts {
             rank: 2,
@@ -119,7 +119,7 @@ fn a_fit_finds_mean_axes_and_what_is_left_over() {
         assert!((found - expected).abs() < 0.2, "{:?}", fitted.mean);
     }
     assert!((fitted.variances[0] - 12.0).abs() < 0.6 && (fitted.variances[1] - 3.0).abs() < 0.2);
-    assert!(fitted.axes.row(0)[0].abs() > 0.99 && fitted.axes.row(1)[1].abs() > 0.99);
+    assert!(fitted.axes[0].abs() > 0.99 && fitted.axes[dim + 1].abs() > 0.99);
     let third: f32 = 1.0 / 12.0;
     assert!(
         (fitted.residual_variance - third / 3.0).abs() < 0.01,
@@ -143,7 +143,7 @@ fn axes_that_few_points_cannot_tell_look_like_any_direction() {
     assert_eq!(AxisCounts::new(rank, 1_000_000, 10).scored_axes, rank);
     let data = uniform(2 * POINTS_PER_AXIS, dim, 5);
     let rows = rows(&data, dim);
-    let all = fit_cell(
+    let all = FittedCell::fit(
         rows,
         AxisCounts {
             rank,
@@ -151,7 +151,7 @@ fn axes_that_few_points_cannot_tell_look_like_any_direction() {
         },
         1,
     );
-    let some = fit_cell(rows, axis_counts, 1);
+    let some = FittedCell::fit(rows, axis_counts, 1);
     assert_eq!(some.axes, all.axes, "codes have them all");
     assert_eq!(some.variances[..2], all.variances[..2]);
     assert!(
@@ -161,8 +161,9 @@ fn axes_that_few_points_cannot_tell_look_like_any_direction() {
     );
     assert_eq!(some.variances[2..], [some.residual_variance; 3]);
     // The total variance does not change.
-    let whole =
-        |f: &Fitted| f.variances.iter().sum::<f32>() + f.residual_variance * (dim - rank) as f32;
+    let whole = |f: &FittedCell| {
+        f.variances.iter().sum::<f32>() + f.residual_variance * (dim - rank) as f32
+    };
     assert!((whole(&some) / whole(&all) - 1.0).abs() < 1e-5);
     // Such an axis does not contribute to the score and is not counted.
     let y = [0.0, 0.0, 1.0, 1.0, 1.0];

@@ -18,6 +18,7 @@ pub(crate) use rewritten::{CodeShape, RewrittenCell, RewrittenData};
 pub(crate) use tombstones::Bits;
 
 use crate::bins::Scales;
+use crate::partition::FittedCell;
 use std::sync::{Arc, Weak};
 
 /// Positions per entry of the table from positions to cells.
@@ -51,7 +52,9 @@ impl Delta {
                     .map_or(0, |appended| appended.data.bytes())
         });
         let shapes = cells.filter_map(|cell| cell.shape.as_ref());
-        let shapes: usize = shapes.map(|shape| size_of_val(shape.axes.as_slice())).sum();
+        let shapes: usize = shapes
+            .map(|shape| size_of_val(shape.cell.axes.as_slice()))
+            .sum();
         points.sum::<u64>()
             + (tables + shapes + size_of_val(changes.means.as_slice())) as u64
             + changes.tombstones.bytes()
@@ -110,7 +113,7 @@ pub(crate) struct DeltaCell {
     /// Number of live points.
     pub(crate) live: usize,
     /// Mean, axes and steps of a refitted cell.
-    pub(crate) shape: Option<Arc<Shape>>,
+    pub(crate) shape: Option<Arc<RefittedCell>>,
     /// The points of a cell that was rewritten.
     pub(crate) rewritten: Option<RewrittenCell>,
     /// Points added since.
@@ -124,13 +127,10 @@ impl DeltaCell {
     }
 }
 
-/// Mean, axes and steps of a refitted cell.
+/// A refitted cell and its quantization steps.
 #[derive(Debug)]
-pub(crate) struct Shape {
-    pub(crate) mean: Vec<f32>,
-    pub(crate) axes: Vec<f32>,
-    pub(crate) variances: Vec<f32>,
-    pub(crate) residual_variance: f32,
+pub(crate) struct RefittedCell {
+    pub(crate) cell: FittedCell,
     pub(crate) scales: Scales,
 }
 

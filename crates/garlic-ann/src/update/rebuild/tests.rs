@@ -45,7 +45,7 @@ fn grown(index: &Index, values: &[f32]) -> Index {
 fn fitted(index: &Index) -> (&[f32], &[f32], &[f32]) {
     let snapshot = index.snapshot();
     let frame = snapshot.frame(0);
-    (snapshot.mean(0), frame.axes, frame.variances)
+    (snapshot.mean(0), frame.shape.axes, frame.shape.variances)
 }
 
 /// The mean of the points of the only cell, and their mean squared distance from it.
@@ -69,7 +69,7 @@ fn assert_fits(index: &Index) {
     let snapshot = index.snapshot();
     let along: f64 = variances.iter().map(|v| f64::from(*v)).sum();
     let others = (snapshot.segment.cells.dim() - snapshot.segment.cells.rank()) as f64;
-    let fitted = along + f64::from(snapshot.frame(0).residual_variance) * others;
+    let fitted = along + f64::from(snapshot.frame(0).shape.residual_variance) * others;
     assert!(
         (fitted / radius - 1.0).abs() < 0.01,
         "{fitted}, not {radius}"
@@ -150,6 +150,6 @@ fn a_refitted_cell_scores_as_many_axes_as_the_others() {
     index.add(rows(&more, DIM), &new).unwrap();
     let (mean, _, variances) = fitted(&index);
     assert_ne!(mean, before);
-    let residual = index.snapshot().frame(0).residual_variance;
+    let residual = index.snapshot().frame(0).shape.residual_variance;
     assert!(variances[0] > residual && variances[1] == residual);
 }
