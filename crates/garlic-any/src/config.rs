@@ -29,6 +29,28 @@ impl Preset {
     }
 }
 
+/// What only one kind of index has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Feature {
+    /// Recall targets.
+    Recall,
+    /// Changes after the build.
+    Updates,
+    /// A training by epochs, with a history.
+    Epochs,
+}
+
+impl Feature {
+    /// The preset that has it.
+    pub fn preset(self) -> Preset {
+        match self {
+            Self::Recall | Self::Updates => Preset::Default,
+            Self::Epochs => Preset::Paper,
+        }
+    }
+}
+
 impl std::str::FromStr for Preset {
     type Err = Error;
 
@@ -184,6 +206,12 @@ impl AnyConfig {
             Self::Cells(config) => Ok(config),
             Self::Gaussians(_) => Err(Error::Unchanging),
         }
+    }
+}
+
+impl From<garlic_ann::Config> for AnyConfig {
+    fn from(config: garlic_ann::Config) -> Self {
+        Self::Cells(config)
     }
 }
 

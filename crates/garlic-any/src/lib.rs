@@ -13,7 +13,7 @@ pub mod describe;
 pub mod words;
 
 pub use build::AnyBuilder;
-pub use config::{AnyConfig, Preset};
+pub use config::{AnyConfig, Feature, Preset};
 pub use garlic_core::config::Parameter;
 
 /// The Rust example of the project's README runs as a test.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use garlic_ann::{BuildReport, EXHAUSTIVE_POINTS, Index, Live, Metric, NeighborIndex, Rows};
-use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset, describe};
+use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Feature, Preset, describe};
 use garlic_data::Vectors;
 use serde_json::{Value, json};
 
@@ -309,19 +309,22 @@ fn tell(args: &Args, threads: usize, index: &AnyIndex, report: &BuildReport) -> 
 /// The configuration that the flags describe, checked; `made_for` is the metric unless they name another.
 fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<AnyConfig> {
     let preset: Preset = args.preset.parse()?;
-    let foreign = match preset {
-        Preset::Paper if args.recall.is_some() => Some(("--recall", Preset::Default)),
-        Preset::Paper if args.live => Some(("--live", Preset::Default)),
-        Preset::Paper => None,
-        _ if args.history.is_some() => Some(("--history", Preset::Paper)),
-        _ if args.train_fraction.is_some() => Some(("--train-fraction", Preset::Paper)),
-        _ => None,
-    };
-    if let Some((flag, preset)) = foreign {
-        let preset = preset.name();
-        return Err(Fault::usage(format!(
-            "{flag} belongs to preset {preset}; leave it out or use --preset {preset}"
-        )));
+    for (flag, given, feature) in [
+        ("--recall", args.recall.is_some(), Feature::Recall),
+        ("--live", args.live, Feature::Updates),
+        ("--history", args.history.is_some(), Feature::Epochs),
+        (
+            "--train-fraction",
+            args.train_fraction.is_some(),
+            Feature::Epochs,
+        ),
+    ] {
+        if given && feature.preset() != preset {
+            let preset = feature.preset().name();
+            return Err(Fault::usage(format!(
+                "{flag} belongs to preset {preset}; leave it out or use --preset {preset}"
+            )));
+        }
     }
     let mut config = AnyConfig::new(preset);
     config.set_metric(made_for.unwrap_or(config.metric()));

@@ -83,7 +83,7 @@ fn trained(
     }
     let values = data.to_f32();
     let rows = input::rows(&values, data.dim())?;
-    let index = AnyBuilder::new(AnyConfig::Cells(config))
+    let index = AnyBuilder::new(AnyConfig::from(config))
         .threads(threads)
         .progress(|p| reporter.update(p))
         .cancel(watch.cancel())
