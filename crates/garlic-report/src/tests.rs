@@ -62,6 +62,7 @@ fn diagnosis() -> Diagnosis {
     };
     let mut d = Diagnosis::default();
     d.subject.preset = "paper";
+    d.subject.overlapping = true;
     d.subject.points = 12_345;
     d.subject.metric = "<b>\"metric\" & co</b>".into();
     d.radius.reason = "because of <em>tau</em>".into();

@@ -110,6 +110,8 @@ pub struct Subject {
     pub metric: String,
     /// Its cells.
     pub cells: usize,
+    /// Whether a point may be in several cells.
+    pub overlapping: bool,
     /// Points of the sample.
     pub sampled: usize,
     /// Points of the sample whose cells were computed.
@@ -225,6 +227,7 @@ pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosi
     let largest = curvature::SIZES.into_iter().max().unwrap_or(0);
     let near = neighbours::neighbours(vectors, centres, largest);
     let (tiles, seed) = (options.tiles, options.seed);
+    let sizes = CellSizes::of(index);
     Ok(Diagnosis {
         subject: Subject {
             preset: index.preset(),
@@ -233,6 +236,7 @@ pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosi
             model_dim: shapes.dim(),
             metric: index.metric().to_string(),
             cells: shapes.len(),
+            overlapping: sizes.sizes.iter().sum::<usize>() > index.len(),
             sampled: sample.len(),
             covered,
             centres,
@@ -243,7 +247,7 @@ pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosi
         density: density(&near, &cover),
         curvature: curvature::curvature(vectors, &near, &cover.count, options.flat_directions),
         anisotropy: anisotropy::anisotropy(shapes, coordinates(index.transform())),
-        cell_sizes: CellSizes::of(index),
+        cell_sizes: sizes,
         radius,
     })
 }
