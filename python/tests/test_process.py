@@ -66,12 +66,15 @@ def test_ctrl_c_ends_a_build():
     # Minutes of work, were it not for the signal.
     x = np.random.default_rng(1).normal(size=(200_000, 96)).astype(np.float32)
     press = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    # A shell starts what runs in its background with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     press.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             garlic.build(x)
     finally:
         press.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_what_a_progress_function_raises_ends_the_build():
