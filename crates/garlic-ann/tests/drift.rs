@@ -48,7 +48,7 @@ fn drift_advises_a_rebuild_when_the_data_have_moved_and_not_before() {
     assert_eq!((trained.built, trained.added), (8500, 0));
     assert_eq!((trained.trainings, trained.rebuild), (1, false));
 
-    // A few strangers among many points are no reason.
+    // A few points far from every cell are no reason.
     index.add(rows(&far).slice(0..2), &ids(7500..7502)).unwrap();
     assert!(!index.drift().rebuild, "{:?}", index.drift());
 }

@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     }
     println!("resident then {:.1} MiB", resident() / 1024.0);
 
-    // As it was opened, and with a change in every copy's overlay.
+    // As it was opened, and with a change in the delta of every copy.
     println!("a copy in {:.2} us", copying(&index));
     let mut changed = index.clone();
     changed.remove(&index.ids()[..1])?;

@@ -92,6 +92,7 @@ thread_local! {
 }
 
 /// Runs `work` as if no thread could be started, for tests.
+#[doc(hidden)]
 pub fn without_threads<R>(work: impl FnOnce() -> R) -> R {
     THREADS_REFUSED.set(true);
     let done = work();
