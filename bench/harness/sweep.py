@@ -17,6 +17,8 @@ ENOUGH = 0.998
 LOWEST = 0.75
 POINTS = 12
 SLOWEST_RUN = 2.5
+# Of the time for this k, what screening one setting may take: slow settings get fewer queries, not fewer settings.
+SCREEN_SHARE = 0.01
 GOLDEN = 0.6180339887498949
 
 
@@ -82,12 +84,15 @@ class Sweep:
 
     def try_out(self, point):
         """One or two runs over a few queries; very few when they are slow."""
-        engine, queries = self.engines[point.variant], self.truth.test[:SCREEN]
+        engine, few = self.engines[point.variant], self.truth.test[:100]
         engine.set(point.params, self.k)
-        ids, seconds = timed(lambda: engine.batch(queries[:100], self.k))
-        if seconds < 0.4:
+        allowed = SCREEN_SHARE * self.seconds
+        ids, seconds = timed(lambda: engine.batch(few, self.k))
+        room = int(len(few) * allowed / seconds)
+        if room >= 2 * len(few):
+            queries = self.truth.test[:min(room, SCREEN)]
             ids, seconds = timed(lambda: engine.batch(queries, self.k))
-            if seconds < 0.15:
+            if seconds < allowed / 2:
                 seconds = min(seconds, timed(lambda: engine.batch(queries, self.k))[1])
         point.recall = self.truth.recall(ids, self.k)
         point.qps = len(ids) / seconds
