@@ -1,4 +1,4 @@
-"""What the three faiss rivals share."""
+"""What the faiss rivals share."""
 
 import faiss
 import numpy as np
