@@ -30,7 +30,7 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=5, help="timed runs of a setting, the best counts [%(default)s]")
     parser.add_argument("--only", help="of garlic," + ",".join(rivals.MODULES) + "; results go to SET-partial.*")
     parser.add_argument("--out", type=Path, default=BENCH / "results", help="folder of the results [bench/results]")
-    parser.add_argument("--minutes", type=float, default=25, help="time for all sweeps together, builds not counted [%(default)s]")
+    parser.add_argument("--minutes", type=float, default=40, help="time for all sweeps together, builds not counted [%(default)s]")
     parser.add_argument("--threads", type=int, default=2, help="threads for building; searches have one [%(default)s]")
     parser.add_argument("--limit-base", type=int, metavar="N", help="only the first N points, with their own true neighbours")
     parser.add_argument("--limit-queries", type=int, metavar="N", help="only the first N queries [10000]")

@@ -6,7 +6,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("numpy", "h5py", "faiss-cpu", "hnswlib", "scann", "lorann", "usearch")
+PACKAGES = ("numpy", "h5py", "faiss-cpu", "hnswlib", "scann", "lorann", "usearch", "rabitqlib", "pyvsag")
 
 
 def machine():

@@ -9,6 +9,7 @@ TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 COLORS = {
     "garlic": "#c0182b", "faiss-ivf": "#1f77b4", "faiss-pq": "#0b4f8a", "faiss-hnsw": "#17a2b8", "hnswlib": "#2e8b57",
     "scann": "#e08a00", "lorann": "#7b4fb3", "usearch": "#8c6d46",
+    "faiss-rabitq": "#6f9fd8", "faiss-hnsw-sq": "#5fc9b0", "symphonyqg": "#d64fa0", "rabitq-ivf": "#8a9a1f", "vsag": "#4a4f9c",
 }
 LOWEST = 0.75
 

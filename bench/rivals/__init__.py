@@ -6,11 +6,16 @@ import importlib
 MODULES = {
     "faiss-ivf": "faiss_ivf",
     "faiss-pq": "faiss_pq",
+    "faiss-rabitq": "faiss_rabitq",
     "faiss-hnsw": "faiss_hnsw",
+    "faiss-hnsw-sq": "faiss_hnsw_sq",
     "hnswlib": "hnswlib",
     "scann": "scann",
     "lorann": "lorann",
     "usearch": "usearch",
+    "symphonyqg": "symphonyqg",
+    "rabitq-ivf": "rabitq_ivf",
+    "vsag": "vsag",
 }
 
 
