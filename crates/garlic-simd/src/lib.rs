@@ -26,6 +26,7 @@ macro_rules! dispatch {
 mod codes;
 mod level;
 mod prefetch;
+mod row_codes;
 mod rows;
 mod scalar;
 mod select;
@@ -39,6 +40,7 @@ pub use codes::{
 };
 pub use level::{Level, level, levels};
 pub use prefetch::prefetch;
+pub use row_codes::{ROW_CODE_LINE, RowCodeQuery, estimate_rows, prefetch_row, row_code_weights};
 pub use rows::{dots, dots_bytes, dots_many, l2_squared_rows};
 pub use select::keep_smallest;
 pub use stored::{

@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 mod codes;
+mod row_codes;
 mod rows;
 mod select;
 mod stored;

@@ -3,6 +3,7 @@
 mod bytes;
 mod codes;
 mod reduce;
+mod row_codes;
 mod rows;
 mod select;
 mod solve;
@@ -11,6 +12,7 @@ mod stored;
 pub(crate) use bytes::dots_bytes;
 pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{dot, l2_squared, l2_squared_f16, l2_squared_u8};
+pub(crate) use row_codes::{estimate_rows, row_code_weights};
 pub(crate) use rows::{dots, dots_many, l2_squared_rows};
 pub(crate) use select::keep_smallest;
 pub(crate) use solve::{prefix_norms, solve_rows};
