@@ -41,7 +41,7 @@ pub use codes::{
 pub use level::{Level, level, levels};
 pub use prefetch::prefetch;
 pub use row_codes::{ROW_CODE_LINE, RowCodeQuery, estimate_rows, prefetch_row, row_code_weights};
-pub use rows::{dots, dots_bytes, dots_many, l2_squared_rows};
+pub use rows::{dots, dots_bytes, dots_bytes_at, dots_many, l2_squared_rows};
 pub use select::keep_smallest;
 pub use stored::{
     MAX_U8_LENGTH, f16_to_f32, f32_to_f16, l2_squared_f16, l2_squared_u8, l2_squared_u8_u8,

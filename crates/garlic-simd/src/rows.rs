@@ -1,6 +1,7 @@
 //! One vector against many rows.
 
 use crate::level;
+use crate::row_codes::within;
 
 /// Inner products of `x` with the rows of a row-major matrix: `out[i] = <row i, x>`.
 ///
@@ -54,6 +55,26 @@ pub fn dots_bytes(rows: &[i8], xs: &[u8], n: usize, out: &mut [i32]) {
         "a result for each row and vector"
     );
     dispatch!(level(), dots_bytes(rows, xs, n, out));
+}
+
+/// Inner products of a vector of `n` small whole numbers with chosen rows of a table of rows of `n` bytes: `out[i]` is
+/// that of row `rows[i]`, exact.
+///
+/// Panics when `n` is zero or above [`MAX_U8_LENGTH`](crate::MAX_U8_LENGTH), when `x` has not `n` values, when `table`
+/// is no whole number of rows, when a row is out of range, or when `out` has not one value for each row.
+#[inline]
+pub fn dots_bytes_at(table: &[u8], n: usize, x: &[i8], rows: &[u32], out: &mut [i32]) {
+    assert!(n > 0, "rows without values");
+    assert!(
+        n <= crate::MAX_U8_LENGTH,
+        "vectors too long for 32-bit sums"
+    );
+    assert_eq!(x.len(), n, "vectors of different length");
+    let count = table.len() / n;
+    assert_eq!(table.len(), count * n, "rows of different length");
+    assert_eq!(rows.len(), out.len(), "a result for each row");
+    assert!(within(rows, count), "a row is out of range");
+    dispatch!(level(), dots_bytes_at(table, n, x, rows, out));
 }
 
 /// Squared Euclidean distances of `x` to the rows of a row-major matrix.

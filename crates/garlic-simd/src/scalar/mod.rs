@@ -8,8 +8,8 @@ mod solve;
 
 pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{
-    dot, dots, dots_bytes, dots_many, l2_squared, l2_squared_f16, l2_squared_rows, l2_squared_u8,
-    l2_squared_u8_u8, widen_f16, widen_u8,
+    dot, dots, dots_bytes, dots_bytes_at, dots_many, l2_squared, l2_squared_f16, l2_squared_rows,
+    l2_squared_u8, l2_squared_u8_u8, widen_f16, widen_u8,
 };
 pub(crate) use row_codes::{estimate_rows, row_code_weights};
 pub(crate) use select::keep_smallest;

@@ -66,6 +66,17 @@ pub(crate) fn dots_bytes(rows: &[i8], xs: &[u8], n: usize, out: &mut [i32]) {
     }
 }
 
+pub(crate) fn dots_bytes_at(table: &[u8], n: usize, x: &[i8], rows: &[u32], out: &mut [i32]) {
+    for (row, value) in rows.iter().zip(out) {
+        let row = &table[*row as usize * n..][..n];
+        let products = row
+            .iter()
+            .zip(x)
+            .map(|(r, x)| i32::from(*r) * i32::from(*x));
+        *value = products.sum();
+    }
+}
+
 pub(crate) fn dots_many(rows: &[f32], xs: &[f32], n: usize, out: &mut [f32]) {
     let count = rows.len() / n;
     for (x, out) in xs.chunks_exact(n).zip(out.chunks_exact_mut(count.max(1))) {

@@ -79,3 +79,102 @@ fn many_vectors_give_what_each_gives_alone() {
         }
     }
 }
+
+/// Bytes and small whole numbers, the extreme ones as often as all others.
+fn bytes(n: usize, seed: u64) -> Vec<u8> {
+    let byte = |v: f32| match v {
+        v if v < -0.5 => 255,
+        v if v < 0.0 => 128,
+        v => (v * 256.0) as u8,
+    };
+    values(n, seed).into_iter().map(byte).collect()
+}
+
+#[test]
+fn inner_products_of_chosen_rows_are_exact() {
+    let (all, rows) = (bytes(41 * 784 + 5, 7), values(33, 9));
+    for n in (1..=140).chain([255, 256, 784]) {
+        let x: Vec<i8> = bytes(n, n as u64).iter().map(|b| *b as i8).collect();
+        for count in [1usize, 3, 41] {
+            let table = &all[n % 5..][..count * n];
+            let row = |v: &f32| ((v + 1.0) / 2.0 * count as f32) as u32 % count as u32;
+            let rows: Vec<u32> = rows.iter().map(row).collect();
+            for chosen in (0..=9).chain([33]) {
+                let rows = &rows[..chosen];
+                let exact = rows.iter().map(|row| -> i64 {
+                    let pairs = table[*row as usize * n..][..n].iter().zip(&x);
+                    pairs.map(|(r, x)| i64::from(*r) * i64::from(*x)).sum()
+                });
+                let exact: Vec<i64> = exact.collect();
+                for level in levels() {
+                    let mut out = vec![-1; chosen];
+                    dispatch!(level, dots_bytes_at(table, n, &x, rows, &mut out));
+                    let out: Vec<i64> = out.into_iter().map(i64::from).collect();
+                    assert_eq!(out, exact, "{level:?} {n} {chosen} of {count}");
+                }
+            }
+        }
+    }
+    let (n, table) = (MAX_U8_LENGTH, vec![255u8; 2 * MAX_U8_LENGTH]);
+    for extreme in [127i8, -128] {
+        for level in levels() {
+            let (x, mut out) = (vec![extreme; n], [0; 5]);
+            dispatch!(
+                level,
+                dots_bytes_at(&table, n, &x, &[0, 1, 1, 0, 1], &mut out)
+            );
+            assert_eq!(out, [i32::from(extreme) * 255 * 65_536; 5], "{level:?}");
+        }
+    }
+}
+
+#[test]
+fn the_public_inner_products_agree_with_the_levels() {
+    let (table, x) = (bytes(6 * 100, 1), vec![-3i8; 100]);
+    let (rows, mut out, mut expected) = ([5, 0, 3, 3, 1], [0; 5], [1; 5]);
+    dots_bytes_at(&table, 100, &x, &rows, &mut out);
+    scalar::dots_bytes_at(&table, 100, &x, &rows, &mut expected);
+    assert_eq!(out, expected);
+}
+
+/// Inner products of rows of `n` bytes with slices of these lengths.
+fn dot_lengths(table: usize, n: usize, x: usize, rows: &[u32], out: usize) {
+    let (table, x) = (vec![0; table], vec![0; x]);
+    dots_bytes_at(&table, n, &x, rows, &mut vec![0; out]);
+}
+
+#[test]
+#[should_panic(expected = "without values")]
+fn chosen_rows_must_have_values() {
+    dot_lengths(0, 0, 0, &[], 0);
+}
+
+#[test]
+#[should_panic(expected = "too long")]
+fn chosen_rows_have_a_longest_length() {
+    dot_lengths(0, MAX_U8_LENGTH + 1, MAX_U8_LENGTH + 1, &[], 0);
+}
+
+#[test]
+#[should_panic(expected = "vectors of different length")]
+fn the_vector_must_be_as_long_as_a_row() {
+    dot_lengths(20, 10, 9, &[0], 1);
+}
+
+#[test]
+#[should_panic(expected = "rows of different length")]
+fn the_table_must_be_whole() {
+    dot_lengths(21, 10, 10, &[0], 1);
+}
+
+#[test]
+#[should_panic(expected = "a result for each row")]
+fn chosen_rows_must_have_results() {
+    dot_lengths(20, 10, 10, &[0, 1], 1);
+}
+
+#[test]
+#[should_panic(expected = "row is out of range")]
+fn chosen_rows_must_exist() {
+    dot_lengths(20, 10, 10, &[0, 1, 2], 3);
+}

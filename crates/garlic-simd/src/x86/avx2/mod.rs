@@ -9,7 +9,7 @@ mod select;
 mod solve;
 mod stored;
 
-pub(crate) use bytes::dots_bytes;
+pub(crate) use bytes::{dots_bytes, dots_bytes_at};
 pub(crate) use codes::{code_weights, scan_codes};
 pub(crate) use reduce::{dot, l2_squared, l2_squared_f16, l2_squared_u8};
 pub(crate) use row_codes::{estimate_rows, row_code_weights};
