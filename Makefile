@@ -4,8 +4,8 @@ CARGO ?= cargo
 DEMO_DIR ?= demo
 RESULTS ?= bench/results
 # Data sets of `make bench`: names in GARLIC_DATA (else ~/.cache/garlic/datasets), or HDF5 files of your own.
-SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean
-MINUTES ?= 25
+SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean techdocs-384-angular
+MINUTES ?= 40
 
 .PHONY: help demo test lint audit unit scalar python package docs bench kernels bench-live paper soak clean
 
