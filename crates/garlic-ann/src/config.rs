@@ -19,6 +19,19 @@ pub enum Store {
     U8,
 }
 
+/// Whether an index has a neighbour graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum UseGraph {
+    /// If calibration finds that searches cost less with it.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
 /// Upper limit of the number of cells.
 pub(crate) const MAX_CELLS: usize = 1 << 20;
 
@@ -60,6 +73,14 @@ parameters! {
             "must be at least 1 and at most 65536",
             |v| (1..=1 << 16).contains(v),
         );
+    }
+}
+
+parameters! {
+    /// The neighbour graph.
+    pub struct GraphOptions in "graph" {
+        /// Whether the index has a neighbour graph: auto, on or off. Auto builds it if searches then cost less.
+        graph: UseGraph = UseGraph::Auto, Rule::any();
     }
 }
 
@@ -106,6 +127,8 @@ parameters! {
         partition: PartitionOptions;
         /// Bins.
         bins: BinOptions;
+        /// The neighbour graph.
+        graph: GraphOptions;
         /// Codes and vectors.
         storage: StorageOptions;
         /// Recall targets.
@@ -115,6 +138,12 @@ parameters! {
 
 impl Configuration for Config {
     fn check_together(&self) -> Result<()> {
+        if self.partition.spill > 0.0 && self.graph.graph == UseGraph::On {
+            return Err(Error::Config {
+                key: "graph".into(),
+                message: "a graph needs every point in one cell; use spill 0, or graph off".into(),
+            });
+        }
         let message = match (self.metric, self.storage.store) {
             (Metric::Cosine | Metric::InnerProduct, Store::U8) => {
                 "u8 goes with the metric euclidean only: the others keep vectors that are no whole numbers; use auto, or f32"

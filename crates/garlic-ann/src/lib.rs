@@ -39,6 +39,8 @@ mod quantize;
 
 mod bins;
 
+mod graph;
+
 mod plan;
 
 mod segment;
@@ -66,7 +68,8 @@ pub struct Readme;
 
 pub use build::Builder;
 pub use config::{
-    BinOptions, Config, PartitionOptions, StorageOptions, Store, TransformOptions, TuningOptions,
+    BinOptions, Config, GraphOptions, PartitionOptions, StorageOptions, Store, TransformOptions,
+    TuningOptions, UseGraph,
 };
 pub use garlic_core::config::Configuration;
 pub use garlic_core::{
@@ -80,7 +83,7 @@ pub use garlic_core::{NeighborIndex, NeighborSearcher};
 #[cfg(feature = "live")]
 pub use live::Live;
 pub use partition::CellShape;
-pub use plan::{Calibration, EXHAUSTIVE_POINTS, Setting};
+pub use plan::{Calibration, EXHAUSTIVE_POINTS, GraphDecision, Setting};
 pub use search::Searcher;
 pub use segment::Index;
 pub use tune::{Cause, Exhaustive};

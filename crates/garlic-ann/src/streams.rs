@@ -16,3 +16,7 @@ pub(crate) const REWRITTEN_CELLS: u64 = 11 << 32;
 pub(crate) const CALIBRATION_ORDER: u64 = 12 << 32;
 /// Initial centres of the coarse quantizer.
 pub(crate) const COARSE_QUANTIZER: u64 = 13 << 32;
+/// Order in which points are inserted into the neighbour graph.
+pub(crate) const GRAPH: u64 = 14 << 32;
+/// Sample that the codes of the neighbour graph are fitted to.
+pub(crate) const GRAPH_SAMPLE: u64 = 15 << 32;

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of `src`, from the first to the last of the pipeline.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
     "config",
     "streams",
     "transform",
     "partition",
     "quantize",
     "bins",
+    "graph",
     "plan",
     "segment",
     "search",

@@ -146,6 +146,7 @@ fn name(stage: Stage) -> &'static str {
         Stage::Train => "training",
         Stage::Assign => "assigning",
         Stage::Bins => "binning",
+        Stage::Graph => "linking",
         // What comes after the bins is measuring.
         _ => "calibrating",
     }

@@ -20,6 +20,8 @@ pub struct Memory {
     pub bins: u64,
     /// Codes of the points.
     pub codes: u64,
+    /// The neighbour graph with its codes.
+    pub graph: u64,
     /// The transform: mean, scale and rotation.
     pub rotation: u64,
     /// Changes that are not compacted yet, and the map from identifiers to positions.
@@ -39,6 +41,7 @@ impl Memory {
             + self.frames
             + self.bins
             + self.codes
+            + self.graph
             + self.rotation
             + self.changes;
         self

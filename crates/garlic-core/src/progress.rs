@@ -17,6 +17,8 @@ pub enum Stage {
     Assign,
     /// Fits frames, bins and codes.
     Bins,
+    /// Builds the neighbour graph.
+    Graph,
     /// Calibrates recall targets.
     Calibrate,
 }
@@ -29,6 +31,7 @@ impl Stage {
             Self::Train => "train",
             Self::Assign => "assign",
             Self::Bins => "bins",
+            Self::Graph => "graph",
             Self::Calibrate => "calibrate",
         }
     }
@@ -100,6 +103,8 @@ pub struct Seconds {
     pub assign: f64,
     /// Fitting frames, bins and codes, and storing the vectors in cell order.
     pub bins: f64,
+    /// Building the neighbour graph, and the trial that decides about it.
+    pub graph: f64,
     /// Calibrating recall targets.
     pub calibrate: f64,
     /// The whole build.

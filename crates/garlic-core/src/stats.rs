@@ -27,6 +27,10 @@ pub struct SearchStats {
     pub codes: u64,
     /// Multiply-adds of those estimates.
     pub code_madds: u64,
+    /// Points of the neighbour graph that were expanded.
+    pub hops: u64,
+    /// Edges of the neighbour graph that were read.
+    pub edges: u64,
     /// Distinct points whose exact distance was computed.
     pub candidates: u64,
     /// Multiply-adds of those distances.
@@ -61,6 +65,8 @@ impl AddAssign for SearchStats {
         self.ordering_madds += other.ordering_madds;
         self.codes += other.codes;
         self.code_madds += other.code_madds;
+        self.hops += other.hops;
+        self.edges += other.edges;
         self.candidates += other.candidates;
         self.exact_madds += other.exact_madds;
     }

@@ -109,6 +109,8 @@ pub(crate) fn work<'py>(
         ("ordering_madds", work.ordering_madds),
         ("codes", work.codes),
         ("code_madds", work.code_madds),
+        ("hops", work.hops),
+        ("edges", work.edges),
         ("candidates", work.candidates),
         ("exact_madds", work.exact_madds),
         ("total_madds", work.total_madds()),

@@ -5,14 +5,15 @@
 
 use crate::bins::{EncodedBins, Encoding};
 use crate::config::Config;
-use crate::config::Store;
+use crate::config::{Store, UseGraph};
+use crate::graph::{Graph, MAX_POINTS};
 use crate::partition::fit;
 use crate::partition::{AnisotropicCells, SCORED_CELLS, code_bits};
 use crate::plan::Calibration;
 use crate::segment::{BuildStats, Index, Segment};
 use crate::streams;
 use crate::transform::residuals_squared;
-use crate::tune::calibrate;
+use crate::tune::{Measurements, calibrate};
 use crate::{transform, tune};
 use storage::stored_type;
 
@@ -33,6 +34,7 @@ use garlic_core::{
     BuildReport, Cancel, Error, Metric, Progress, Result, Seconds, Stage, Transform,
 };
 use garlic_linalg::Rows;
+use rayon::prelude::*;
 
 /// Receives the progress of a build.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
@@ -296,11 +298,51 @@ impl<'a> Builder<'a> {
 
         let stage_start = Instant::now();
         let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
-        index.calibration = Arc::new(calibrate(&index, &held, cancel, &step)?);
+        let (mut table, measurements) = calibrate(&index, &held, cancel, &step)?;
         self.report_progress(Stage::Calibrate, 1, 1);
         seconds.calibrate = seconds_since(stage_start);
+        self.link(&mut index, &mut table, &measurements, &mut seconds)?;
+        index.calibration = Arc::new(table);
         seconds.total = seconds_since(start);
         Ok((index, seconds.into()))
+    }
+
+    /// Builds the neighbour graph if it is asked for, or if searches then cost less.
+    fn link(
+        &self,
+        index: &mut Index,
+        table: &mut Calibration,
+        measurements: &Measurements,
+        seconds: &mut Seconds,
+    ) -> Result<()> {
+        let cancel = &self.cancel;
+        let start = Instant::now();
+        let always = self.config.graph.graph == UseGraph::On;
+        let wanted = match self.config.graph.graph {
+            UseGraph::On => true,
+            UseGraph::Auto => tune::wants_graph(index, table, measurements, cancel)?,
+            UseGraph::Off => false,
+        };
+        if !wanted || index.segment.ids.len() >= MAX_POINTS {
+            seconds.graph = seconds_since(start);
+            return Ok(());
+        }
+        let segment = &index.segment;
+        let cell = |position: usize| segment.cell_of(position) as u32;
+        let cell_of: Vec<u32> = (0..segment.ids.len()).into_par_iter().map(cell).collect();
+        let nodes = tune::nodes(index, &segment.vectors, &cell_of);
+        let step = |done, total| self.report_progress(Stage::Graph, done, total);
+        let graph = Arc::new(Graph::build(&nodes, cancel, &step)?);
+        seconds.graph = seconds_since(start);
+        let start = Instant::now();
+        let given = graph.clone();
+        if tune::measure_graph(index, table, given, measurements, always, cancel)? {
+            let mut segment = (*index.segment).clone();
+            segment.graph = Some(graph);
+            index.segment = Arc::new(segment);
+        }
+        seconds.calibrate += seconds_since(start);
+        Ok(())
     }
 
     /// Encodes bins and points. Also returns the stored order of the rows. Rows that are stored in two cells occur

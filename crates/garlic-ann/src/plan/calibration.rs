@@ -29,6 +29,29 @@ pub struct Calibration {
     pub stale: bool,
     /// The settings, ordered by k, then by recall.
     pub settings: Vec<Setting>,
+    /// The settings of searches with the neighbour graph, for every k that costs less with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graph_settings: Vec<Setting>,
+    /// Why the index has a neighbour graph, or why not. `None` if there was nothing to decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_decision: Option<GraphDecision>,
+}
+
+/// What the choice for or against a neighbour graph was based on. Costs are those of a search for 10 neighbours with
+/// recall 0.95, in nanoseconds of the cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct GraphDecision {
+    /// Local dimension of the data around the calibration queries: the exponent with which the number of points grows
+    /// with the distance.
+    pub local_dimension: f64,
+    /// Cost with cells and bins.
+    pub bins_cost: f64,
+    /// Cost with the graph: measured if there is one, otherwise predicted from the graph of a sample. `None` if cells
+    /// and bins cost so little that no graph was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_cost: Option<f64>,
 }
 
 impl Default for Calibration {
@@ -41,6 +64,8 @@ impl Default for Calibration {
             checked: 0,
             stale: false,
             settings: Vec::new(),
+            graph_settings: Vec::new(),
+            graph_decision: None,
         }
     }
 }
@@ -69,6 +94,10 @@ pub struct Setting {
     /// A candidate is pruned if its estimate exceeds the k-th distance by this factor.
     #[serde(rename = "trust")]
     pub rerank_prune_ratio: f32,
+    /// With the neighbour graph: candidates are dropped if their estimate exceeds that of the k-th by this factor. 0
+    /// for settings without the graph.
+    #[serde(default, skip_serializing_if = "is_zero_ratio")]
+    pub expand_ratio: f32,
     /// Whether searches read everything for this target because no setting met it at a lower cost.
     #[serde(default, skip_serializing_if = "is_false")]
     pub everything: bool,
@@ -77,6 +106,11 @@ pub struct Setting {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(value: &usize) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero_ratio(value: &f32) -> bool {
+    *value == 0.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -108,24 +142,54 @@ fn growth(now: usize, then: usize) -> f64 {
 impl Calibration {
     /// The settings for the smallest measured number of neighbours that is at least `k`, or else for the largest.
     pub(crate) fn measured_for(&self, k: usize) -> impl DoubleEndedIterator<Item = &Setting> {
+        let near = self.measured_k(k);
+        self.settings.iter().filter(move |s| Some(s.k) == near)
+    }
+
+    fn measured_k(&self, k: usize) -> Option<usize> {
         let measured = self.settings.iter().map(|s| s.k);
         let covering = measured.clone().filter(|m| *m >= k).min();
-        let near = covering.or(measured.max());
-        self.settings.iter().filter(move |s| Some(s.k) == near)
+        covering.or(measured.max())
     }
 
     /// The plan for a recall target in an index of `now` points. It allows fewer misses if points were added since
     /// calibration, or if a check found targets missed.
-    pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize) -> Plan {
+    pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize, graph: bool) -> Plan {
         if self.stale {
             return Plan::reading_everything(k);
         }
         let growth = growth(now, self.points);
         let correction = self.correction.max(1.0) * growth.powf(GROWTH_EXPONENT);
-        let plan = self.plan(k, 1.0 - (1.0 - recall) / correction);
+        let target = 1.0 - (1.0 - recall) / correction;
+        if graph && let Some(plan) = self.graph_plan(k, target) {
+            return plan;
+        }
+        let plan = self.plan(k, target);
         // The number of points within the resolution of the codes grows with the index.
         let rerank = (plan.rerank as f64 * growth).ceil() as usize;
         Plan { rerank, ..plan }
+    }
+
+    /// The plan with the neighbour graph, or `None` if cells and bins cost less or if the graph does not reach this
+    /// recall.
+    pub(crate) fn graph_plan(&self, k: usize, recall: f64) -> Option<Plan> {
+        let near = self.measured_k(k)?;
+        let settings = || self.graph_settings.iter().filter(|s| s.k == near);
+        let at = settings().position(|s| s.measured >= recall)?;
+        let above = settings().nth(at)?;
+        let below = at.checked_sub(1).and_then(|at| settings().nth(at));
+        let found = match below {
+            Some(below) if above.measured < 1.0 => interpolate(below, above, recall),
+            _ => *above,
+        };
+        let more = (k as f64 / near as f64).max(1.0);
+        Some(Plan {
+            k,
+            rerank: ((found.rerank as f64 * more).ceil() as usize).max(k),
+            rerank_prune_ratio: found.rerank_prune_ratio,
+            expand_ratio: Some(found.expand_ratio),
+            ..Plan::everything(k)
+        })
     }
 
     /// Caps the measured recall of consecutive settings at their targets. Otherwise a lower target that measured more
@@ -210,6 +274,10 @@ fn interpolate(below: &Setting, above: &Setting, recall: f64) -> Setting {
             f64::from(above.bin_prune_ratio),
         ) as f32,
         rerank_prune_ratio,
+        expand_ratio: match above.expand_ratio > 0.0 {
+            true => number(f64::from(below.expand_ratio), f64::from(above.expand_ratio)) as f32,
+            false => 0.0,
+        },
         ..*above
     }
 }
@@ -231,6 +299,7 @@ mod tests {
             rerank,
             bin_prune_ratio: 1.0 + recall as f32,
             rerank_prune_ratio: if recall > 0.9 { f32::MAX } else { 1.5 },
+            expand_ratio: 0.0,
             everything: false,
         }
     }
@@ -323,21 +392,21 @@ mod tests {
 
     #[test]
     fn more_points_take_more_work() {
-        let then = table().plan_for(10, 0.85, 5000);
+        let then = table().plan_for(10, 0.85, 5000, false);
         assert_eq!(then, table().plan(10, 0.85));
-        let fewer = table().plan_for(10, 0.85, 2000);
+        let fewer = table().plan_for(10, 0.85, 2000, false);
         assert_eq!(fewer, then, "fewer points are no harder");
-        let twice = table().plan_for(10, 0.85, 10_000);
+        let twice = table().plan_for(10, 0.85, 10_000, false);
         assert!(
             twice.probes >= then.probes && twice.rerank >= 2 * then.rerank,
             "{twice:?}"
         );
-        assert!(table().plan_for(10, 0.99, usize::MAX).all);
+        assert!(table().plan_for(10, 0.99, usize::MAX, false).all);
         let unknown = Calibration {
             points: 0,
             ..table()
         };
-        assert_eq!(unknown.plan_for(10, 0.85, 10_000), then);
+        assert_eq!(unknown.plan_for(10, 0.85, 10_000, false), then);
     }
 
     #[test]
@@ -346,12 +415,15 @@ mod tests {
             correction: 2.0,
             ..table()
         };
-        assert_eq!(corrected.plan_for(10, 0.8, 5000), table().plan(10, 0.9));
+        assert_eq!(
+            corrected.plan_for(10, 0.8, 5000, false),
+            table().plan(10, 0.9)
+        );
         let stale = Calibration {
             stale: true,
             ..table()
         };
-        assert!(stale.plan_for(10, 0.1, 5000).all);
+        assert!(stale.plan_for(10, 0.1, 5000, false).all);
     }
 
     #[test]
@@ -363,7 +435,7 @@ mod tests {
             (2 * best.probes, 4 * best.rerank, false)
         );
         assert!(table().plan(10, 0.998).all, "nobody knows what that takes");
-        let little = table().plan_for(10, 0.99, 5001);
+        let little = table().plan_for(10, 0.99, 5001, false);
         assert!(
             little.probes <= best.probes + 1 && little.rerank <= best.rerank + 2,
             "{little:?}"

@@ -5,7 +5,7 @@
 
 mod calibration;
 
-pub use calibration::{Calibration, Setting};
+pub use calibration::{Calibration, GraphDecision, Setting};
 
 /// Up to this many points, a search with a recall target reads all of them. So few points do not suffice to measure a
 /// target, and reading them is fast.
@@ -27,6 +27,9 @@ pub(crate) struct Plan {
     pub(crate) bin_prune_ratio: f32,
     /// Candidates are pruned if their estimate exceeds the k-th distance by this factor.
     pub(crate) rerank_prune_ratio: f32,
+    /// If present, candidates come from the neighbour graph, and are dropped if their estimate exceeds that of the
+    /// k-th by this factor. Otherwise they come from cells and bins.
+    pub(crate) expand_ratio: Option<f32>,
     /// Whether cells are found with the coarse quantizer, as they were during calibration.
     pub(crate) coarse_routing: bool,
     pub(crate) exact: bool,
@@ -59,6 +62,7 @@ impl Plan {
             rerank: usize::MAX,
             bin_prune_ratio: f32::INFINITY,
             rerank_prune_ratio: f32::INFINITY,
+            expand_ratio: None,
             coarse_routing: false,
             exact: false,
             widens: false,

@@ -2,19 +2,21 @@
 //!
 //! In: coordinates in a frame. Out: blocks of codes with the squared distance of each point from the cell mean, and,
 //! for a query, the weights that turn codes into estimates of squared distances. `fit` chooses the steps, `encode`
-//! writes blocks, `query` prepares a query. The kernels are in `garlic-simd`. The code of a coordinate v is `zero +
+//! writes blocks, `query` prepares a query, `rows` has the codes of the neighbour graph. The kernels are in `garlic-simd`. The code of a coordinate v is `zero +
 //! round(v / step)`, clamped to the range of the bits. A block holds the codes of
 //! [`CODE_LANES`](garlic_simd::CODE_LANES) points, coordinate by coordinate, and ends with their norms.
 
 mod encode;
 mod fit;
 mod query;
+mod rows;
 
 pub(crate) use encode::{
     clamp_norm, copy_lane, decode_centres, encode, encode_lane, lane_block, norms,
 };
 pub(crate) use fit::{Steps, fit_steps};
 pub(crate) use query::{Probe, probe};
+pub(crate) use rows::{RowQuantizer, RowQuery};
 
 use garlic_simd::CodeBits;
 

@@ -23,6 +23,11 @@ const CODE_BYTE_NS: f64 = 0.06;
 /// Cost of a random access to a vector, and of each of its bytes.
 const VECTOR_NS: f64 = 70.0;
 const VECTOR_BYTE_NS: f64 = 0.012;
+/// Costs of a search in the neighbour graph: of a multiply-add that prepares the query, of an expanded point, and of
+/// each cache line of a code.
+const PREPARE_MADD_NS: f64 = 0.008;
+const HOP_NS: f64 = 150.0;
+const CODE_LINE_NS: f64 = 12.0;
 /// Cost of a vector in a sequential scan, and of each of its bytes in cache and in memory.
 const SEQUENTIAL_VECTOR_NS: f64 = 3.0;
 const SEQUENTIAL_BYTE_CACHED_NS: f64 = 0.02;
@@ -37,6 +42,8 @@ pub(crate) struct CostModel {
     code: f64,
     cell: f64,
     bin: f64,
+    /// Costs of a search, of a hop and of a code in the neighbour graph.
+    graph: [f64; 3],
 }
 
 impl CostModel {
@@ -49,6 +56,11 @@ impl CostModel {
             0..CACHED => CODE_BYTE_CACHED_NS,
             _ => CODE_BYTE_NS,
         };
+        let graph = segment.graph.as_ref().map_or([0.0; 3], |graph| {
+            let prepare = graph.codes.rotation_madds() as f64 * PREPARE_MADD_NS;
+            let lines = graph.codes.quantizer.lines() as f64;
+            [prepare, HOP_NS, lines * CODE_LINE_NS]
+        });
         let (rank, wide) = (segment.cells.rank() as f64, segment.cells.dim() as f64);
         Self {
             candidate: VECTOR_NS + vector * VECTOR_BYTE_NS,
@@ -56,6 +68,7 @@ impl CostModel {
             code: CODE_NS + code * code_byte,
             cell: CELL_NS + rank * wide * PROJECTION_MADD_NS,
             bin: rank * ORDERING_MADD_NS,
+            graph,
         }
     }
 
@@ -75,8 +88,15 @@ impl CostModel {
         candidates as f64 * self.candidate
     }
 
-    /// Cost of some counted work.
-    pub(crate) fn of(&self, work: &SearchStats) -> f64 {
+    /// Cost of the counted work of `searches` searches.
+    pub(crate) fn of(&self, work: &SearchStats, searches: usize) -> f64 {
+        if work.hops > 0 {
+            let [search, hop, code] = self.graph;
+            return searches as f64 * search
+                + work.hops as f64 * hop
+                + work.codes as f64 * code
+                + self.candidates(work.candidates);
+        }
         self.probes(work.cells_projected)
             + self.bins(work.bins_ordered)
             + self.codes(work.codes)

@@ -3,11 +3,12 @@
 //! In: a query and a [`Search`](crate::Search). Out: an [`Answer`](crate::Answer). `plan` fills in all defaults,
 //! `route` rotates the query and chooses cells, `scan` orders their bins and scans codes, and `rerank` computes exact
 //! distances. `query` runs these steps for one query, `batch` for many. `exact` returns proven neighbours, `range`
-//! all points within a radius. `cost` is the cost model that all of them share.
+//! all points within a radius. `expand` takes candidates from the neighbour graph. `cost` is the cost model that all of them share.
 
 mod batch;
 mod cost;
 mod exact;
+mod expand;
 mod plan;
 mod query;
 mod range;

@@ -14,27 +14,31 @@ pub(crate) fn plan(search: &Search, index: &Index) -> Result<Planned> {
     let allowed = allowed.transpose()?;
     let recall = search.wanted_recall().unwrap_or(index.config.tuning.recall);
     let snapshot = index.snapshot().with(allowed.as_deref());
-    let mut plan = snapshot.plan(search.k(), recall);
-    if allowed.is_some() {
-        plan = plan_filtered(&snapshot, plan, recall);
-    }
-    if let Some(probes) = search.wanted_probes() {
-        (plan.probes, plan.widens) = (probes, false);
-    }
-    // Parameters that are set explicitly turn pruning off.
-    if let Some(bins) = search.wanted_bins() {
-        (plan.bins, plan.bin_prune_ratio) = (bins, f32::INFINITY);
-    }
-    if let Some(rerank) = search.wanted_rerank() {
-        (plan.rerank, plan.rerank_prune_ratio) = (rerank, f32::INFINITY);
-    }
-    // Parameters that are set explicitly also turn off reading everything.
+    // Parameters that are set explicitly are those of cells and bins.
     let is_explicit = [
         search.wanted_probes().is_some(),
         search.wanted_bins().is_some(),
         search.wanted_rerank().is_some(),
     ]
     .contains(&true);
+    let mut plan = match is_explicit {
+        true => snapshot.plan_with_bins(search.k(), recall),
+        false => snapshot.plan(search.k(), recall),
+    };
+    if allowed.is_some() {
+        plan = plan_filtered(&snapshot, plan, recall);
+    }
+    if let Some(probes) = search.wanted_probes() {
+        (plan.probes, plan.widens) = (probes, false);
+    }
+    // They turn pruning off.
+    if let Some(bins) = search.wanted_bins() {
+        (plan.bins, plan.bin_prune_ratio) = (bins, f32::INFINITY);
+    }
+    if let Some(rerank) = search.wanted_rerank() {
+        (plan.rerank, plan.rerank_prune_ratio) = (rerank, f32::INFINITY);
+    }
+    // They also turn off reading everything.
     plan.all &= !is_explicit;
     plan.all_if_sparse &= !is_explicit;
     plan.k = index.embedding.widened_k(search.k());

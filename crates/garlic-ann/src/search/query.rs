@@ -1,9 +1,10 @@
 //! One approximate query: `route` (rotate, choose cells, project), `scan` (order bins, scan codes), `rerank` (exact
-//! distances). `batch` shares the first step among queries.
+//! distances). `batch` shares the first step among queries. With a neighbour graph, `expand` replaces the first two.
 
 use garlic_simd::Estimate;
 
 use super::rerank::Reranked;
+use crate::graph::Expansion;
 use crate::plan::Plan;
 use crate::quantize::Probe;
 use crate::segment::Snapshot;
@@ -41,6 +42,9 @@ pub(crate) struct QueryScratch {
     /// The query as bytes, if the index stores bytes and the query consists of them.
     pub(super) bytes: Vec<u8>,
     pub(super) sums: Vec<i32>,
+    pub(super) expansion: Expansion,
+    /// A point that expansion does not visit: the query itself during calibration.
+    pub(crate) unvisited: Option<u32>,
 }
 
 /// The estimate up to which bins are scanned, given the estimate `limit` of the worst candidate. Estimates may be
@@ -75,6 +79,9 @@ impl Snapshot<'_> {
         best: &mut TopK,
         observe: impl FnMut(Reranked),
     ) -> SearchStats {
+        if let (Some(ratio), Some(graph)) = (plan.expand_ratio, self.graph()) {
+            return self.search_graph(graph, query, plan, ratio, scratch, best, observe);
+        }
         let mut work = SearchStats::default();
         let residual_squared = self.rotate_for_estimates(query, scratch);
         // If bins are pruned by their estimates, the choice of cells matters little and the plain distance is

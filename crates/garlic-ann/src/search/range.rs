@@ -102,7 +102,7 @@ impl Index {
         let squared = self.embedding.limit(query, radius);
         let mut stats = SearchStats::default();
         // If a target needs everything, the search is exact.
-        let plan = recall.map(|recall| snapshot.plan(RANGE_PLAN_K, recall));
+        let plan = recall.map(|recall| snapshot.plan_with_bins(RANGE_PLAN_K, recall));
         let plan = plan.filter(|plan| !plan.all);
         let found = snapshot.range(inside, squared, plan.as_ref(), scratch, &mut stats);
         stats.exact_madds = stats.candidates * self.transform.dim() as u64;

@@ -8,6 +8,9 @@ use crate::plan::Plan;
 use crate::segment::Snapshot;
 use garlic_core::vectors::Prepared;
 
+/// Bytes of vectors that are requested from memory ahead of their use, at most for [`AHEAD`] vectors.
+const AHEAD_BYTES: usize = 4096;
+
 /// A candidate whose exact distance has been computed.
 pub(crate) struct Reranked {
     pub(crate) at: u32,
@@ -46,14 +49,16 @@ impl Snapshot<'_> {
         mut observe: impl FnMut(Reranked),
     ) {
         best.start_for(plan.k, self.index.spills());
-        for f in found.iter().take(AHEAD) {
+        let row_bytes = self.segment.vectors.row_bytes(self.index.transform.dim());
+        let ahead = (AHEAD_BYTES / row_bytes.max(1)).clamp(2, AHEAD);
+        for f in found.iter().take(ahead) {
             self.prefetch(f.at);
         }
         for (i, f) in found.iter().enumerate() {
             if f.estimate > plan.rerank_prune_ratio * best.worst() {
                 break;
             }
-            if let Some(next) = found.get(i + AHEAD) {
+            if let Some(next) = found.get(i + ahead) {
                 self.prefetch(next.at);
             }
             let squared = self.distance(f.at, query);

@@ -153,7 +153,8 @@ impl Index {
     ) -> Result<()> {
         let Planned { plan, allowed } = planned;
         // With a filter, queries may visit different numbers of cells.
-        if !plan.exact && !plan.all && allowed.is_none() && plan.bin_prune_ratio.is_finite() {
+        let shares = plan.bin_prune_ratio.is_finite() && plan.expand_ratio.is_none();
+        if !plan.exact && !plan.all && allowed.is_none() && shares {
             let Scratch { buffers, best, .. } = scratch;
             self.snapshot()
                 .search_many(queries, plan, buffers, best, answers);

@@ -139,6 +139,11 @@ impl Index {
         self.segment.code_bits()
     }
 
+    /// Number of neighbours of a point in the neighbour graph, or `None` if there is no graph.
+    pub fn graph_degree(&self) -> Option<usize> {
+        self.segment.graph.as_ref().map(|graph| graph.degree)
+    }
+
     /// The shape of a cell, or `None` past the last cell.
     pub fn cell_shape(&self, cell: usize) -> Option<CellShape<'_>> {
         let snapshot = self.snapshot();

@@ -29,6 +29,7 @@ impl Index {
             + bytes(&encoded.bin_block_of)
             + self.segment.derived_bytes();
         memory.codes = bytes(&encoded.blocks);
+        memory.graph = self.segment.graph.as_ref().map_or(0, |g| g.bytes());
         memory.summed()
     }
 
@@ -55,5 +56,6 @@ impl Index {
             + encoded.bounds.mapped_bytes()
             + encoded.bin_blocks.mapped_bytes()
             + encoded.blocks.mapped_bytes()
+            + segment.graph.as_ref().map_or(0, |g| g.mapped_bytes())
     }
 }

@@ -4,6 +4,7 @@
 //! a [`Snapshot`] of both. [`Index`] owns them. Later folders implement search and updates on top.
 
 use crate::bins::EncodedBins;
+use crate::graph::Graph;
 use crate::partition::{AnisotropicCells, CoarseQuantizer};
 
 mod build_stats;
@@ -45,6 +46,8 @@ pub(crate) struct Segment {
     pub(crate) ids: Buffer<u64>,
     /// The rotation of the transform, in an allocation of its own.
     pub(crate) rotation: Buffer<f32>,
+    /// The neighbour graph, if there is one.
+    pub(crate) graph: Option<Arc<Graph>>,
     derived: Arc<Derived>,
 }
 
@@ -145,6 +148,7 @@ impl Segment {
             rotation: rotation
                 .map_or_else(Vec::new, |r| r.as_slice().to_vec())
                 .into(),
+            graph: None,
             derived: Arc::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! What a search reads: the base segment and the delta of changes since.
 
+use crate::graph::Graph;
 use crate::partition::{CellShape, anisotropic_discount};
 use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
@@ -139,16 +140,35 @@ impl<'a> Snapshot<'a> {
 
     /// The cheapest plan that was measured to reach this recall for `k` neighbours. A small index is read completely.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
-        let plan = self.table_plan(k, recall);
+        let (calibration, graph) = (&self.index.calibration, self.graph().is_some());
+        self.all_if_small(calibration.plan_for(k, recall, self.index.len(), graph))
+    }
+
+    /// [`Snapshot::plan`] without the neighbour graph.
+    pub(crate) fn plan_with_bins(&self, k: usize, recall: f64) -> Plan {
+        self.all_if_small(self.table_plan(k, recall))
+    }
+
+    fn all_if_small(&self, plan: Plan) -> Plan {
         Plan {
             all: plan.all || self.index.len() <= EXHAUSTIVE_POINTS,
             ..plan
         }
     }
 
-    /// The plan of the calibration table, whatever the number of points.
+    /// The plan of the calibration table for cells and bins, whatever the number of points.
     pub(crate) fn table_plan(&self, k: usize, recall: f64) -> Plan {
-        self.index.calibration.plan_for(k, recall, self.index.len())
+        let (calibration, points) = (&self.index.calibration, self.index.len());
+        calibration.plan_for(k, recall, points, false)
+    }
+
+    /// The neighbour graph. It has no points that were added and no filter, so only searches for all points use it.
+    #[inline]
+    pub(crate) fn graph(&self) -> Option<&'a Graph> {
+        match self.admits_all() {
+            true => self.segment.graph.as_deref(),
+            false => None,
+        }
     }
 
     /// Means of all cells, one per row.

@@ -50,6 +50,10 @@ impl Serialize for StoredConfig {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         for (key, value) in self.0.values() {
+            // Files of earlier versions do not have this key.
+            if key == "graph" && value == "auto" {
+                continue;
+            }
             map.serialize_entry(key, &value)?;
             match key {
                 "seed" => map.serialize_entry("model", MODEL)?,
@@ -121,7 +125,8 @@ pub(super) fn read<R: Source>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
     valid.map_err(|error| wrong(error.to_string()))?;
     let Body::Tempered { calibration } = &meta.body;
     super::validate::check_calibration(calibration)?;
-    file::check_meta(&meta, reader, super::KINDS)?;
+    let with_graph = reader.layout().length(Kind::Graph).is_some();
+    file::check_meta(&meta, reader, super::kinds(with_graph))?;
     Ok(meta)
 }
 
@@ -173,6 +178,7 @@ mod tests {
             rerank: 3,
             bin_prune_ratio: 1.5,
             rerank_prune_ratio: 2.5,
+            expand_ratio: 0.0,
             everything: true,
         };
         let body = Body::Tempered {
@@ -184,6 +190,8 @@ mod tests {
                 checked: 6,
                 stale: true,
                 settings: vec![setting],
+                graph_settings: Vec::new(),
+                graph_decision: None,
             },
         };
         let json = r#"{"tempered":{"calibration":{"queries":4,"points":5,"grouped":true,"correction":1.25,"checked":6,"stale":true,"settings":[{"k":1,"recall":0.5,"measured":0.25,"probes":2,"bins":0.75,"rerank":3,"slack":1.5,"trust":2.5,"everything":true}]}}}"#;

@@ -7,6 +7,7 @@
 use crate::plan::Calibration;
 use crate::segment::{Index, Segment};
 
+mod graph;
 mod interface;
 mod meta;
 mod sections;
@@ -45,6 +46,26 @@ const KINDS: &[Kind] = &[
     Kind::Vectors,
     Kind::Ids,
 ];
+
+/// [`KINDS`] of an index with a neighbour graph.
+const KINDS_WITH_GRAPH: &[Kind] = &[
+    Kind::Meta,
+    Kind::Space,
+    Kind::Cells,
+    Kind::Learned,
+    Kind::Codes,
+    Kind::Vectors,
+    Kind::Ids,
+    Kind::Graph,
+];
+
+/// The sections of an index with or without a neighbour graph.
+fn kinds(with_graph: bool) -> &'static [Kind] {
+    match with_graph {
+        true => KINDS_WITH_GRAPH,
+        false => KINDS,
+    }
+}
 
 impl Index {
     /// Writes the index to `path` and replaces an existing file atomically.
@@ -180,7 +201,7 @@ impl<'a> Encoded<'a> {
 
 impl Sections for Encoded<'_> {
     fn kinds(&self) -> &'static [Kind] {
-        KINDS
+        kinds(self.index.segment.graph.is_some())
     }
 
     fn check(&self, _: u64) -> io::Result<()> {
@@ -220,6 +241,10 @@ impl Sections for Encoded<'_> {
             Kind::Space => put_transform(&self.index.transform, out),
             Kind::Vectors => put_vectors(&segment.vectors, out),
             Kind::Ids => put(out, &segment.ids),
+            Kind::Graph => match &segment.graph {
+                Some(graph) => graph::write(graph, out),
+                None => Ok(()),
+            },
             _ => sections::write(segment, kind, out),
         }
     }
@@ -239,7 +264,10 @@ impl Decode for Index {
         let (model, encoded) = sections::read(reader, meta.cells, points, &transform)?;
         let vectors = read_vectors(reader, points, dim, meta.element)?;
         let ids = read_ids(reader, points)?;
-        let segment = Segment::new(&transform, model, encoded, vectors, ids);
+        let mut segment = Segment::new(&transform, model, encoded, vectors, ids);
+        if reader.layout().length(Kind::Graph).is_some() {
+            segment.graph = Some(Arc::new(graph::read(reader, points, dim)?));
+        }
         let Body::Tempered { calibration } = meta.body;
         let index = Index::new(
             meta.config.0,

@@ -41,7 +41,11 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
     check_cells(&segment.cells, &index.transform)?;
     check_bin_shapes(&segment.encoded, &segment.cells, index.segment.ids.len())?;
     check_bins(&segment.encoded, &index.transform, index.segment.ids.len())?;
-    check_codes(&segment.encoded)
+    check_codes(&segment.encoded)?;
+    match &segment.graph {
+        Some(graph) => super::graph::check(graph),
+        None => Ok(()),
+    }
 }
 
 /// The first half-precision number that is infinite or NaN.
@@ -63,8 +67,13 @@ pub(super) fn check_calibration(calibration: &Calibration) -> Result<(), Fault> 
             && recalls
             && factor(s.bin_prune_ratio)
             && factor(s.rerank_prune_ratio)
+            && factor(s.expand_ratio)
     };
-    match calibration.settings.iter().position(|s| !sound(s)) {
+    let mut settings = calibration
+        .settings
+        .iter()
+        .chain(&calibration.graph_settings);
+    match settings.position(|s| !sound(s)) {
         Some(at) => Err(inconsistent(
             Kind::Meta,
             format!("setting {at} of the calibration is out of range"),

@@ -151,6 +151,7 @@ mod tests {
             rerank: 10,
             bin_prune_ratio: 1.0,
             rerank_prune_ratio: 1.0,
+            expand_ratio: 0.0,
             everything,
         };
         let mut calibration = Calibration {

@@ -141,7 +141,7 @@ impl Evaluator<'_> {
                 recall: mean - STANDARD_ERRORS * error,
                 mean,
                 error,
-                cost: self.cost_model.of(&work) / n,
+                cost: self.cost_model.of(&work, self.queries.len()) / n,
             }
         }))
     }
@@ -180,10 +180,12 @@ fn run<const N: usize>(
 ) -> Sums<N> {
     let mut sums = Sums::new();
     let snapshot = Snapshot::new(index);
-    // One more, because the query finds itself.
+    // One more, because the query finds itself. In the graph it would lead to all of its neighbours, so there it is not
+    // visited.
+    let more = usize::from(plan.expand_ratio.is_none());
     let wider = Plan {
-        k: plan.k + 1,
-        rerank: plan.rerank + 1,
+        k: plan.k + more,
+        rerank: plan.rerank + more,
         ..*plan
     };
     let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
@@ -191,6 +193,7 @@ fn run<const N: usize>(
     let mut ranking = RankingDistance::new(snapshot);
     for query in queries {
         query.read(&snapshot, &mut vector);
+        scratch.unvisited = Some(query.position);
         let radius = query.ranking_radii[at] + query.ranking_radii[at].abs() * TOLERANCE;
         // The order of candidates does not depend on the ratio. Smaller ratios stop earlier.
         let (mut found, mut candidates, mut stopped) = (0, 0, 0);

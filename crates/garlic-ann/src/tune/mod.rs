@@ -4,7 +4,7 @@
 //! true neighbours of these points. `profile` predicts the recall and cost of every setting, `measure` runs the
 //! setting that looks cheapest, and the prediction is corrected until a setting meets the target. If no setting meets
 //! a target for less than the cost of reading everything, searches read everything. `exhaustive` reports such
-//! targets.
+//! targets. `graph` decides whether a neighbour graph pays and measures it.
 
 use crate::config::Config;
 use crate::plan::{Calibration, Plan, Setting};
@@ -12,11 +12,13 @@ use crate::segment::{Index, Snapshot};
 use crate::streams;
 
 mod exhaustive;
+mod graph;
 mod ground_truth;
 mod measure;
 mod profile;
 
 pub use exhaustive::{Cause, Exhaustive};
+pub(crate) use graph::{measure_graph, nodes, wants_graph};
 
 use garlic_linalg::{Rows, permutation};
 
@@ -62,13 +64,21 @@ pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     ids
 }
 
+/// The queries of a calibration, with the numbers of neighbours and of queries that are measured for each.
+#[derive(Default)]
+pub(crate) struct Measurements {
+    queries: Vec<measure::Query>,
+    ks: Vec<usize>,
+    counts: Vec<usize>,
+}
+
 /// Calibrates an index. The points at the positions `held` took no part in the training.
 pub(crate) fn calibrate(
     index: &Index,
     held: &[u32],
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<Calibration> {
+) -> Result<(Calibration, Measurements)> {
     let (ks, shares): (Vec<usize>, Vec<f64>) =
         KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
     let mut table = Calibration {
@@ -77,7 +87,7 @@ pub(crate) fn calibrate(
         ..Calibration::default()
     };
     if held.is_empty() {
-        return Ok(table);
+        return Ok((table, Measurements::default()));
     }
     // Positions are ordered by cell, and larger `k` use only the first queries. Shuffle them.
     let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
@@ -125,7 +135,12 @@ pub(crate) fn calibrate(
             }
         }
     }
-    Ok(table)
+    let measurements = Measurements {
+        queries,
+        ks,
+        counts,
+    };
+    Ok((table, measurements))
 }
 
 /// Finds the cheapest setting for one target after the other.
@@ -236,7 +251,7 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
                 k,
                 cost_model: &cost_model,
             };
-            let plan = next.plan_for(k, target, points.len());
+            let plan = next.plan_for(k, target, points.len(), snapshot.graph().is_some());
             is_met = plan.all || {
                 let measured = evaluator.run(&plan, cancel)?;
                 measured.mean + measured.error >= target
@@ -264,6 +279,7 @@ fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
         rerank: plan.rerank.min(u32::MAX as usize),
         bin_prune_ratio: plan.bin_prune_ratio.min(f32::MAX),
         rerank_prune_ratio: plan.rerank_prune_ratio.min(f32::MAX),
+        expand_ratio: plan.expand_ratio.unwrap_or(0.0),
         everything: plan.all,
     }
 }

@@ -7,12 +7,14 @@ use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
 use crate::bins::{EncodedBinsBuilder, EncodedCell};
+use crate::graph::NO_NEIGHBOUR;
 use crate::partition::AnisotropicCells;
 use crate::plan::Calibration;
 use crate::quantize::{clamp_norm, copy_lane};
 use crate::segment::{Index, PAGE_POSITIONS, Segment, Snapshot};
-use garlic_core::Result;
+use crate::tune::nodes;
 use garlic_core::vectors::StoredRows;
+use garlic_core::{Cancel, Result};
 
 impl Index {
     /// Drops removed points and encodes the others as a new base with the same cells, bins and codes. Exact answers
@@ -37,12 +39,14 @@ impl Index {
         let snapshot = Snapshot::new(self);
         Some(match self.workers.get() {
             Ok(pool) => pool.install(|| {
-                self.compacted_with(&snapshot, |cells| {
+                let mut compacted = self.compacted_with(&snapshot, |cells| {
                     cells
                         .par_iter()
                         .map(|cell| compact_cell(&snapshot, *cell))
                         .collect()
-                })
+                });
+                self.carry_graph(&mut compacted);
+                compacted
             }),
             Err(_) => self.compacted_with(&snapshot, |cells| {
                 cells
@@ -51,6 +55,40 @@ impl Index {
                     .collect()
             }),
         })
+    }
+
+    /// Carries the neighbour graph over to the compacted index.
+    fn carry_graph(&self, compacted: &mut Index) {
+        let Some(graph) = &self.segment.graph else {
+            return;
+        };
+        if compacted.is_empty() {
+            return;
+        }
+        let (dim, segment) = (self.transform.dim(), &compacted.segment);
+        let (old, lookup) = (&self.segment.vectors, self.segment.lookup());
+        // A point that was updated has its old identifier but another vector.
+        let origin = |position: usize| {
+            let found = lookup.position(segment.ids[position]);
+            let (mut before, mut now) = (Vec::new(), Vec::new());
+            let same = found.filter(|found| {
+                old.read(dim, *found as usize, &mut before);
+                segment.vectors.read(dim, position, &mut now);
+                before == now
+            });
+            same.unwrap_or(NO_NEIGHBOUR)
+        };
+        let positions = 0..segment.ids.len();
+        let origin: Vec<u32> = positions.clone().into_par_iter().map(origin).collect();
+        let cell = |position: usize| segment.cell_of(position) as u32;
+        let cell_of: Vec<u32> = positions.into_par_iter().map(cell).collect();
+        let nodes = nodes(compacted, &segment.vectors, &cell_of);
+        // Only a cancelled build fails, and this one cannot be cancelled.
+        if let Ok(graph) = graph.carry(&nodes, &origin, &Cancel::default()) {
+            let mut segment = (*compacted.segment).clone();
+            segment.graph = Some(Arc::new(graph));
+            compacted.segment = Arc::new(segment);
+        }
     }
 
     /// `compact_all` compacts the cells that it is given.

@@ -3,9 +3,10 @@
 use garlic_core::{Cancel, Result};
 use garlic_linalg::permutation;
 
+use crate::plan::Calibration;
 use crate::segment::{Index, Snapshot};
 use crate::streams;
-use crate::tune::{calibrate, calibration_queries};
+use crate::tune::{calibrate, calibration_queries, measure_graph};
 use std::sync::Arc;
 
 impl Index {
@@ -50,9 +51,14 @@ impl Index {
         let mut held: Vec<u32> = positions.collect();
         held.sort_unstable();
         let workers = next.workers.clone();
-        let calibration = workers
-            .get()?
-            .install(|| calibrate(&next, &held, &Cancel::default(), &|_, _| {}))?;
+        let cancel = Cancel::default();
+        let calibration = workers.get()?.install(|| -> Result<Calibration> {
+            let (mut table, measurements) = calibrate(&next, &held, &cancel, &|_, _| {})?;
+            if let Some(graph) = next.segment.graph.clone() {
+                measure_graph(&next, &mut table, graph, &measurements, true, &cancel)?;
+            }
+            Ok(table)
+        })?;
         next.calibration = Arc::new(calibration);
         *self = next;
         Ok(())

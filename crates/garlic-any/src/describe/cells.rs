@@ -33,6 +33,7 @@ pub(super) fn facts(index: &Index) -> Vec<Fact> {
             ),
         ),
         ("codes", format!("{} bits a coordinate", index.code_bits())),
+        ("graph", graph(index)),
         ("vectors", format!("stored as {}", index.stored_as())),
         (
             "beyond vectors",
@@ -55,6 +56,27 @@ pub(super) fn facts(index: &Index) -> Vec<Fact> {
     ]
 }
 
+/// Whether there is a neighbour graph, and why.
+fn graph(index: &Index) -> String {
+    let there = match index.graph_degree() {
+        Some(degree) => format!("{degree} neighbours a point"),
+        None => "none".to_owned(),
+    };
+    let Some(decision) = index.calibration().graph_decision else {
+        return there;
+    };
+    let micros = |cost: f64| format!("{:.1} us", cost / 1000.0);
+    let bins = micros(decision.bins_cost);
+    let costs = match decision.graph_cost {
+        Some(cost) => format!("a search costs {} with it and {bins} without", micros(cost)),
+        None => format!("a search costs {bins}, too little to try one"),
+    };
+    format!(
+        "{there}; {costs}; local dimension {:.1}",
+        decision.local_dimension
+    )
+}
+
 /// The same with the shapes of the cells.
 pub(super) fn all_facts(index: &Index) -> Vec<Fact> {
     let mut facts = facts(index);
@@ -66,6 +88,8 @@ pub(super) fn all_facts(index: &Index) -> Vec<Fact> {
 }
 
 pub(super) fn add_details(index: &Index, about: &mut Map<String, Value>) {
+    entry(about, "graph_degree", index.graph_degree());
+    entry(about, "graph_decision", index.calibration().graph_decision);
     entry(about, "effective_axes", effective_axes(index));
     entry(about, "variance_kept", variance_kept(index));
 }

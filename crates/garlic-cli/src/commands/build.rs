@@ -374,11 +374,12 @@ fn summary(args: &Args, threads: usize, index: &AnyIndex, report: &BuildReport) 
 }
 
 /// Parts of a build in the order in which they happen, as they are reported and as they are told.
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("prepare", "preparing"),
     ("train", "training"),
     ("assign", "assigning"),
     ("bins", "bins"),
+    ("graph", "linking"),
     ("calibrate", "calibrating"),
 ];
 

@@ -44,11 +44,13 @@ pub enum Kind {
     Vectors = 10,
     /// The identifiers of the vectors.
     Ids = 11,
+    /// `garlic-ann`: neighbour lists and their codes, if the index has a graph.
+    Graph = 12,
 }
 
 impl Kind {
     /// All kinds, in the order of the file.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Meta,
         Kind::Space,
         Kind::Means,
@@ -60,6 +62,7 @@ impl Kind {
         Kind::Codes,
         Kind::Vectors,
         Kind::Ids,
+        Kind::Graph,
     ];
     /// The name in messages.
     pub fn name(self) -> &'static str {
@@ -75,6 +78,7 @@ impl Kind {
             Kind::Codes => "CODES",
             Kind::Vectors => "VECTORS",
             Kind::Ids => "IDS",
+            Kind::Graph => "GRAPH",
         }
     }
 

@@ -175,7 +175,7 @@ impl Sections for Encoded<'_> {
             Kind::Vectors => put_vectors(&self.index.vectors, out),
             Kind::Ids => put(out, &self.index.ids),
             // Of the other kind of index.
-            Kind::Cells | Kind::Learned | Kind::Codes => Ok(()),
+            Kind::Cells | Kind::Learned | Kind::Codes | Kind::Graph => Ok(()),
         }
     }
 }

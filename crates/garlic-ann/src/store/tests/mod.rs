@@ -54,6 +54,7 @@ fn sample(points: usize, code_bits: usize, store: Store, seed: u64) -> Index {
             rerank: 40,
             bin_prune_ratio: 1.1,
             rerank_prune_ratio: 0.9,
+            expand_ratio: 0.0,
             everything: false,
         }],
         ..Calibration::default()

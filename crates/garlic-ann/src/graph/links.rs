@@ -1,0 +1,441 @@
+//! Builds the neighbour lists.
+//!
+//! Points are inserted in rounds of doubling size. A point searches the graph of the rounds before it for candidates,
+//! chooses its neighbours among them, and these get edges back. When all points are in, every point searches the whole
+//! graph around itself once more and chooses again. Every step works on the result of the step before it, so the
+//! number of threads does not matter.
+
+use super::NO_NEIGHBOUR;
+use super::bytes::{ByteTable, Centre};
+use super::prune::{Near, PruneScratch, prune};
+use super::visited::Visited;
+use garlic_core::{Cancel, Result};
+use rayon::prelude::*;
+
+/// Points of the first round, which are compared with each other.
+const FIRST_ROUND: usize = 1000;
+/// Candidates that an inserted point keeps, and that a point keeps when it chooses again.
+const INSERT_CANDIDATES: usize = 48;
+const REFINE_CANDIDATES: usize = 96;
+/// Points that are expanded when a point chooses again.
+const REFINE_HOPS: usize = 64;
+/// Points of its cell that the search of an inserted point starts from.
+const STARTS: usize = 24;
+/// Candidates that remain when edges back are merged.
+const MERGED_CANDIDATES: usize = 128;
+/// Every point is in at least this many lists, if possible.
+const MIN_INCOMING: usize = 8;
+/// Points between two tests for cancellation.
+const POINTS_PER_TASK: usize = 256;
+
+/// Neighbour lists of fixed length.
+pub(super) struct Links {
+    pub(super) degree: usize,
+    pub(super) neighbours: Vec<u32>,
+}
+
+/// A point with its neighbours.
+type Chosen = (u32, Vec<Near>);
+
+impl Links {
+    fn get(&self, at: u32) -> &[u32] {
+        let list = &self.neighbours[at as usize * self.degree..][..self.degree];
+        let end = list.iter().position(|n| *n == NO_NEIGHBOUR);
+        &list[..end.unwrap_or(self.degree)]
+    }
+
+    fn set(&mut self, at: u32, chosen: &[Near]) {
+        let list = &mut self.neighbours[at as usize * self.degree..][..self.degree];
+        list.fill(NO_NEIGHBOUR);
+        for (place, near) in list.iter_mut().zip(chosen) {
+            *place = near.at;
+        }
+    }
+}
+
+/// Buffers of a search during the build.
+#[derive(Default)]
+struct Walk {
+    visited: Visited,
+    centre: Centre,
+    fresh: Vec<u32>,
+    distances: Vec<i32>,
+    /// Candidates in order, and whether each was expanded.
+    pool: Vec<(Near, bool)>,
+    prune: PruneScratch,
+}
+
+impl Walk {
+    /// Searches the graph for the nearest points of point `at`, from `starts`.
+    fn search(
+        &mut self,
+        table: &ByteTable,
+        links: &Links,
+        at: u32,
+        starts: &[u32],
+        keep: usize,
+        max_hops: usize,
+    ) {
+        self.visited.start(table.len());
+        self.visited.insert(at);
+        table.centre(at, &mut self.centre);
+        self.pool.clear();
+        self.fresh.clear();
+        let visited = &mut self.visited;
+        self.fresh
+            .extend(starts.iter().filter(|start| visited.insert(**start)));
+        let (mut next, mut hops) = (0, 0);
+        loop {
+            table.distances(&self.centre, &self.fresh, &mut self.distances);
+            for (distance, at) in self.distances.iter().zip(&self.fresh) {
+                let near = Near {
+                    distance: *distance,
+                    at: *at,
+                };
+                if self.pool.len() == keep {
+                    if self.pool.last().is_some_and(|(worst, _)| near > *worst) {
+                        continue;
+                    }
+                    self.pool.pop();
+                }
+                let place = self.pool.partition_point(|(other, _)| *other < near);
+                self.pool.insert(place, (near, false));
+                next = next.min(place);
+            }
+            while self.pool.get(next).is_some_and(|(_, expanded)| *expanded) {
+                next += 1;
+            }
+            let Some((near, expanded)) = self.pool.get_mut(next) else {
+                return;
+            };
+            if hops == max_hops {
+                return;
+            }
+            *expanded = true;
+            hops += 1;
+            self.fresh.clear();
+            for neighbour in links.get(near.at) {
+                if self.visited.insert(*neighbour) {
+                    table.prefetch(*neighbour);
+                    self.fresh.push(*neighbour);
+                }
+            }
+        }
+    }
+
+    /// Chooses the neighbours among the candidates.
+    fn choose(&mut self, table: &ByteTable, degree: usize) -> Vec<Near> {
+        let candidates: Vec<Near> = self.pool.iter().map(|(near, _)| *near).collect();
+        prune(table, &candidates, degree, &mut self.prune)
+    }
+}
+
+/// Runs `each` for every point in parallel, with buffers of its own.
+fn for_all(
+    points: &[u32],
+    cancel: &Cancel,
+    each: impl Fn(u32, &mut Walk) -> Vec<Near> + Sync,
+) -> Result<Vec<Chosen>> {
+    let chunks = points
+        .par_chunks(POINTS_PER_TASK)
+        .map_init(Walk::default, |walk, points| {
+            cancel.check()?;
+            Ok(points.iter().map(|at| (*at, each(*at, walk))).collect())
+        });
+    let chunks: Vec<Vec<Chosen>> = chunks.collect::<Result<_>>()?;
+    Ok(chunks.into_iter().flatten().collect())
+}
+
+/// Adds an edge back for every edge in `chosen`. Lists that grow too long are pruned.
+fn add_back(
+    table: &ByteTable,
+    links: &mut Links,
+    chosen: &[Chosen],
+    cancel: &Cancel,
+) -> Result<()> {
+    let edges = chosen
+        .iter()
+        .flat_map(|(from, list)| list.iter().map(|to| (to.at, to.distance, *from)));
+    let mut edges: Vec<(u32, i32, u32)> = edges.collect();
+    edges.par_sort_unstable();
+    let mut groups: Vec<&[(u32, i32, u32)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
+    let changed = groups
+        .par_chunks_mut(POINTS_PER_TASK)
+        .map_init(Walk::default, |walk, groups| {
+            cancel.check()?;
+            let merge = |group: &&mut &[(u32, i32, u32)], walk: &mut Walk| {
+                let at = group[0].0;
+                let list = links.get(at);
+                table.centre(at, &mut walk.centre);
+                table.distances(&walk.centre, list, &mut walk.distances);
+                let own = walk.distances.iter().zip(list);
+                let own = own.map(|(distance, at)| Near {
+                    distance: *distance,
+                    at: *at,
+                });
+                let back = group.iter().map(|(_, distance, at)| Near {
+                    distance: *distance,
+                    at: *at,
+                });
+                let mut merged: Vec<Near> = own.chain(back).collect();
+                merged.sort_unstable();
+                merged.dedup();
+                merged.truncate(MERGED_CANDIDATES);
+                let kept = prune(table, &merged, links.degree, &mut walk.prune);
+                (at, kept)
+            };
+            Ok(groups.iter_mut().map(|group| merge(&group, walk)).collect())
+        })
+        .collect::<Result<Vec<Vec<Chosen>>>>()?;
+    for (at, list) in changed.iter().flatten() {
+        links.set(*at, list);
+    }
+    Ok(())
+}
+
+/// The neighbour lists of all points. `order` is the order of insertion, `cell_of` the cell of every point.
+pub(super) fn link(
+    table: &ByteTable,
+    degree: usize,
+    order: &[u32],
+    cell_of: &[u32],
+    cancel: &Cancel,
+    step: &dyn Fn(usize),
+) -> Result<Links> {
+    let links = Links {
+        degree,
+        neighbours: vec![NO_NEIGHBOUR; table.len() * degree],
+    };
+    let links = insert(table, links, order, 0, cell_of, cancel, step)?;
+    let all: Vec<u32> = (0..table.len() as u32).collect();
+    let links = refine(table, links, &all, cancel)?;
+    step(2 * table.len());
+    Ok(links)
+}
+
+/// Inserts the points of `order` from number `done` on. Those before are in the lists already.
+pub(super) fn insert(
+    table: &ByteTable,
+    mut links: Links,
+    order: &[u32],
+    mut done: usize,
+    cell_of: &[u32],
+    cancel: &Cancel,
+    step: &dyn Fn(usize),
+) -> Result<Links> {
+    let degree = links.degree;
+    let cells = cell_of.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut inserted: Vec<Vec<u32>> = vec![Vec::new(); cells];
+    for at in &order[..done] {
+        inserted[cell_of[*at as usize] as usize].push(*at);
+    }
+    while done < order.len() {
+        let round = done..(2 * done).max(FIRST_ROUND).min(order.len());
+        let chosen = for_all(&order[round.clone()], cancel, |at, walk| {
+            let same_cell = &inserted[cell_of[at as usize] as usize];
+            let starts: Vec<u32> = if done == 0 {
+                order[round.clone()].to_vec()
+            } else if same_cell.is_empty() {
+                order[..STARTS].to_vec()
+            } else {
+                let count = STARTS.min(same_cell.len());
+                let spread = (0..count).map(|i| same_cell[i * same_cell.len() / count]);
+                spread.collect()
+            };
+            walk.search(table, &links, at, &starts, INSERT_CANDIDATES, usize::MAX);
+            walk.choose(table, degree)
+        })?;
+        for (at, list) in &chosen {
+            links.set(*at, list);
+            inserted[cell_of[*at as usize] as usize].push(*at);
+        }
+        add_back(table, &mut links, &chosen, cancel)?;
+        done = round.end;
+        step(done);
+    }
+    Ok(links)
+}
+
+/// Lists without the points that are marked as removed. A list that loses points gets their neighbours as candidates,
+/// so that no point is cut off.
+pub(super) fn repair(
+    table: &ByteTable,
+    old: &[Vec<u32>],
+    lost: &[(u32, Vec<u32>)],
+    degree: usize,
+    cancel: &Cancel,
+) -> Result<Links> {
+    let mut links = Links {
+        degree,
+        neighbours: vec![NO_NEIGHBOUR; table.len() * degree],
+    };
+    for (list, own) in links.neighbours.chunks_exact_mut(degree).zip(old) {
+        for (place, at) in list.iter_mut().zip(own) {
+            *place = *at;
+        }
+    }
+    let points: Vec<u32> = lost.iter().map(|(at, _)| *at).collect();
+    let repaired = for_all(&points, cancel, |at, walk| {
+        let number = points.partition_point(|other| *other < at);
+        let mut candidates = old[at as usize].clone();
+        candidates.extend(lost[number].1.iter().filter(|other| **other != at));
+        candidates.sort_unstable();
+        candidates.dedup();
+        table.centre(at, &mut walk.centre);
+        table.distances(&walk.centre, &candidates, &mut walk.distances);
+        let near = walk.distances.iter().zip(&candidates);
+        let mut near: Vec<Near> = near
+            .map(|(distance, at)| Near {
+                distance: *distance,
+                at: *at,
+            })
+            .collect();
+        near.sort_unstable();
+        near.truncate(MERGED_CANDIDATES);
+        prune(table, &near, degree, &mut walk.prune)
+    })?;
+    for (at, list) in &repaired {
+        links.set(*at, list);
+    }
+    Ok(links)
+}
+
+/// Lets points choose their neighbours again, in the whole graph.
+pub(super) fn refine(
+    table: &ByteTable,
+    mut links: Links,
+    points: &[u32],
+    cancel: &Cancel,
+) -> Result<Links> {
+    let degree = links.degree;
+    let chosen = for_all(points, cancel, |at, walk| {
+        let starts = links.get(at);
+        walk.search(table, &links, at, starts, REFINE_CANDIDATES, REFINE_HOPS);
+        walk.choose(table, degree)
+    })?;
+    for (at, list) in &chosen {
+        links.set(*at, list);
+    }
+    add_back(table, &mut links, &chosen, cancel)?;
+    raise_incoming(table, &mut links, &chosen);
+    Ok(links)
+}
+
+/// Adds points that are in few lists to the lists of their own neighbours. They replace neighbours that are in many.
+fn raise_incoming(table: &ByteTable, links: &mut Links, chosen: &[Chosen]) {
+    let mut incoming = vec![0u32; table.len()];
+    for neighbour in links.neighbours.iter().filter(|n| **n != NO_NEIGHBOUR) {
+        incoming[*neighbour as usize] += 1;
+    }
+    let enough = |incoming: u32| incoming as usize >= MIN_INCOMING;
+    for (at, own) in chosen {
+        for to in own {
+            if enough(incoming[*at as usize]) {
+                break;
+            }
+            let list = &mut links.neighbours[to.at as usize * links.degree..][..links.degree];
+            if list.contains(at) {
+                continue;
+            }
+            // Lists are sorted, so the farthest is replaced.
+            let replaceable =
+                |n: &u32| *n == NO_NEIGHBOUR || incoming[*n as usize] as usize > MIN_INCOMING;
+            let place = match list.iter().position(|n| *n == NO_NEIGHBOUR) {
+                Some(free) => Some(free),
+                None => list.iter().rposition(replaceable),
+            };
+            if let Some(place) = place {
+                let old = std::mem::replace(&mut list[place], *at);
+                if old != NO_NEIGHBOUR {
+                    incoming[old as usize] -= 1;
+                }
+                incoming[*at as usize] += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata::{rows, uniform};
+    use garlic_linalg::permutation;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    fn linked(values: &[f32], dim: usize, threads: usize) -> (ByteTable, Links) {
+        let table = ByteTable::of(rows(values, dim));
+        let order = permutation(table.len(), 1, 2);
+        let cell_of: Vec<u32> = (0..table.len() as u32).map(|i| i % 7).collect();
+        let pool = garlic_core::pool::thread_pool(threads).unwrap();
+        let build = || link(&table, 16, &order, &cell_of, &Cancel::default(), &|_| ());
+        let links = pool.install(build).unwrap();
+        (table, links)
+    }
+
+    fn cloud(count: usize, dim: usize) -> Vec<f32> {
+        let values = uniform(count, dim, 8).into_iter();
+        values.map(|v| v * 200.0).collect()
+    }
+
+    #[test]
+    fn lists_hold_most_of_the_nearest() {
+        let (count, dim) = (3000, 8);
+        let (table, links) = linked(&cloud(count, dim), dim, 2);
+        let all: Vec<u32> = (0..count as u32).collect();
+        let (mut centre, mut distances) = (Centre::default(), Vec::new());
+        let mut found = 0;
+        for at in (0..count as u32).step_by(10) {
+            table.centre(at, &mut centre);
+            table.distances(&centre, &all, &mut distances);
+            let mut near: Vec<(i32, u32)> = distances.iter().copied().zip(0..).collect();
+            near.retain(|(_, other)| *other != at);
+            near.sort_unstable();
+            let list = links.get(at);
+            assert!(!list.contains(&at) && list.len() == 16);
+            found += near[..3].iter().filter(|(_, n)| list.contains(n)).count();
+        }
+        assert!(found > 800, "{found} of 900");
+    }
+
+    #[test]
+    fn every_point_is_in_enough_lists() {
+        let (count, dim) = (2500, 6);
+        let (_, links) = linked(&cloud(count, dim), dim, 2);
+        let mut incoming = vec![0; count];
+        links
+            .neighbours
+            .iter()
+            .for_each(|n| incoming[*n as usize] += 1);
+        let poor = incoming.iter().filter(|n| **n < MIN_INCOMING).count();
+        assert!(poor < count / 100, "{poor}");
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_matter() {
+        let values = cloud(2100, 10);
+        let one = linked(&values, 10, 1).1;
+        let three = linked(&values, 10, 3).1;
+        assert_eq!(one.neighbours, three.neighbours);
+    }
+
+    #[test]
+    fn few_and_equal_points_are_linked() {
+        for count in [1, 2, 5, 40] {
+            let (_, links) = linked(&vec![3.0; count * 4], 4, 2);
+            for at in 0..count as u32 {
+                let list = links.get(at);
+                assert_eq!(list.len(), 16.min(count - 1), "{count}");
+                assert!(!list.contains(&at));
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancelled_build_stops() {
+        let cancel = Cancel::new(Arc::new(AtomicBool::new(true)));
+        let table = ByteTable::of(rows(&cloud(50, 4), 4));
+        let order: Vec<u32> = (0..50).collect();
+        assert!(link(&table, 8, &order, &[0; 50], &cancel, &|_| ()).is_err());
+    }
+}

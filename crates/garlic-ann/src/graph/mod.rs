@@ -1,0 +1,220 @@
+//! The neighbour graph: each point knows some points near it.
+//!
+//! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
+//! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `prune` chooses among
+//! candidates, `codes` holds the codes, `expand` searches, and `carry` follows changes of the points. Cells and bins
+//! give the first points of a search.
+//!
+//! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
+//! points that are no neighbours. Lists lead from neighbour to neighbour instead.
+
+mod bytes;
+mod carry;
+mod codes;
+mod expand;
+mod links;
+mod prune;
+mod visited;
+
+pub(crate) use codes::{Line, RowCodes};
+pub(crate) use expand::{Expansion, Limits};
+
+use garlic_core::buffer::Buffer;
+use garlic_core::vectors::StoredVectors;
+use garlic_core::{Cancel, Result};
+use garlic_linalg::{Matrix, Rows, permutation};
+use rayon::prelude::*;
+
+use crate::config::TransformOptions;
+use crate::quantize::RowQuantizer;
+use crate::{streams, transform};
+use bytes::{ByteTable, Centre};
+
+/// The end of a list that is not full.
+pub(crate) const NO_NEIGHBOUR: u32 = u32::MAX;
+/// Neighbours of a point.
+pub(crate) const DEGREE: usize = 32;
+/// Largest number of points of a graph. A search marks positions with the highest bit.
+pub(crate) const MAX_POINTS: usize = 1 << 31;
+
+/// The axes of the codes keep this share of the variance, but there are at most so many. Near neighbours differ in the
+/// axes of little variance as well.
+const KEEP_VARIANCE: f64 = 0.999;
+const MAX_AXES: usize = 768;
+/// Points that the axes and steps are fitted to, and rows that are rotated at once.
+const SAMPLE_POINTS: usize = 25_000;
+const ROWS_PER_TASK: usize = 256;
+
+/// Neighbour lists and codes of all points of a segment.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Graph {
+    pub(crate) degree: usize,
+    /// `degree` positions for every point, near ones first. Lists that are not full end with [`NO_NEIGHBOUR`].
+    pub(crate) neighbours: Buffer<u32>,
+    /// The most central point of every cell that has points.
+    pub(crate) centres: Buffer<u32>,
+    pub(crate) codes: RowCodes,
+}
+
+/// The points of a new graph.
+pub(crate) struct Nodes<'a> {
+    pub(crate) vectors: &'a StoredVectors,
+    pub(crate) dim: usize,
+    /// Cell of every position. Cells are numbered from zero, and positions are in the order of cells.
+    pub(crate) cell_of: &'a [u32],
+    pub(crate) cells: usize,
+    pub(crate) seed: u64,
+}
+
+impl Nodes<'_> {
+    fn len(&self) -> usize {
+        self.cell_of.len()
+    }
+
+    /// The vectors at some positions.
+    fn gather(&self, positions: impl Iterator<Item = u32>) -> Vec<f32> {
+        let (mut all, mut row) = (Vec::new(), Vec::new());
+        for position in positions {
+            self.vectors.read(self.dim, position as usize, &mut row);
+            all.extend_from_slice(&row);
+        }
+        all
+    }
+}
+
+impl Graph {
+    /// Number of points.
+    #[inline]
+    pub(crate) fn points(&self) -> usize {
+        self.neighbours.len() / self.degree.max(1)
+    }
+
+    /// The list of a point.
+    #[inline]
+    pub(crate) fn neighbours_of(&self, at: u32) -> &[u32] {
+        let from = at as usize * self.degree;
+        self.neighbours
+            .get(from..from + self.degree)
+            .unwrap_or_default()
+    }
+
+    /// Prefetches the list of a point.
+    #[inline]
+    fn prefetch(&self, at: u32) {
+        garlic_simd::prefetch(self.neighbours_of(at));
+    }
+
+    /// Bytes of all arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        let codes = &self.codes;
+        let floats = codes.mean.len() + codes.rotation.len();
+        (size_of_val(&*self.neighbours)
+            + size_of_val(&*self.centres)
+            + size_of_val(&*codes.lines)
+            + 5 * floats) as u64
+    }
+
+    /// Bytes that lie in a mapped file.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        self.neighbours.mapped_bytes() + self.codes.lines.mapped_bytes()
+    }
+
+    /// Builds the graph of all points. Runs in the current rayon pool. `step` receives the share that is done.
+    pub(crate) fn build(
+        nodes: &Nodes<'_>,
+        cancel: &Cancel,
+        step: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self> {
+        let (codes, table) = encode(nodes, cancel)?;
+        let order = permutation(nodes.len(), nodes.seed, streams::GRAPH);
+        let total = 2 * nodes.len();
+        let links = links::link(&table, DEGREE, &order, nodes.cell_of, cancel, &|done| {
+            step(done, total);
+        })?;
+        Ok(Self {
+            degree: DEGREE,
+            neighbours: links.neighbours.into(),
+            centres: centres(&table, nodes).into(),
+            codes,
+        })
+    }
+}
+
+/// Codes of all points, and their bytes.
+fn encode(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<(RowCodes, ByteTable)> {
+    let count = nodes.len();
+    let mut sample = permutation(count, nodes.seed, streams::GRAPH_SAMPLE);
+    sample.truncate(SAMPLE_POINTS);
+    sample.sort_unstable();
+    let sample = nodes.gather(sample.into_iter());
+    let sample = Rows::new(&sample, nodes.dim)?;
+    let options = TransformOptions {
+        keep_variance: KEEP_VARIANCE,
+        max_dim: MAX_AXES,
+    };
+    let fitted = transform::fit(sample, &options, nodes.seed, cancel)?;
+    let coordinates: Matrix = fitted.apply_all(sample, cancel)?;
+    let dim = coordinates.cols();
+    let variance = |axis: usize| {
+        let column = coordinates.as_rows().iter().map(|row| f64::from(row[axis]));
+        column.map(|v| v * v).sum::<f64>() / sample.len().max(1) as f64
+    };
+    let variances: Vec<f64> = (0..dim).map(variance).collect();
+    let quantizer = RowQuantizer::fit(&variances);
+    let step = quantizer.largest() / 127.0;
+
+    let width = ByteTable::width(dim);
+    let lines = quantizer.lines();
+    let mut bytes = vec![0u8; count * width];
+    let mut coded = vec![Line([0; 64]); count * lines];
+    bytes
+        .par_chunks_mut(ROWS_PER_TASK * width)
+        .zip(coded.par_chunks_mut(ROWS_PER_TASK * lines))
+        .enumerate()
+        .try_for_each(|(task, (bytes, coded))| -> Result<()> {
+            cancel.check()?;
+            let first = (task * ROWS_PER_TASK) as u32;
+            let rows = (bytes.len() / width) as u32;
+            let vectors = nodes.gather(first..first + rows);
+            let vectors = Rows::new(&vectors, nodes.dim)?;
+            let mut row = vec![0.0; dim];
+            for (i, vector) in vectors.iter().enumerate() {
+                fitted.apply(vector, &mut row);
+                ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
+                let norm = garlic_simd::l2_squared(vector, &fitted.mean);
+                let code = bytemuck::cast_slice_mut(&mut coded[i * lines..][..lines]);
+                quantizer.encode(&row, norm, code);
+            }
+            Ok(())
+        })?;
+    let rotation = fitted.rotation.map_or_else(Vec::new, Matrix::into_vec);
+    let codes = RowCodes::new(fitted.mean.into(), rotation.into(), quantizer, coded.into());
+    Ok((codes, ByteTable::new(width, bytes)))
+}
+
+/// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells.
+fn centres(table: &ByteTable, nodes: &Nodes<'_>) -> Vec<u32> {
+    let mut first = 0;
+    let ranges: Vec<std::ops::Range<usize>> = (0..nodes.cells as u32)
+        .map(|cell| {
+            let from = first;
+            first = nodes.cell_of.partition_point(|c| *c <= cell);
+            from..first
+        })
+        .collect();
+    ranges
+        .into_par_iter()
+        .map(|range| {
+            let positions: Vec<u32> = range.map(|at| at as u32).collect();
+            let mut centre = Centre::default();
+            table.mean(&positions, &mut centre);
+            let mut distances = Vec::new();
+            table.distances(&centre, &positions, &mut distances);
+            let nearest = distances.iter().zip(&positions).min();
+            nearest.map_or(NO_NEIGHBOUR, |(_, at)| *at)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! Decides whether a neighbour graph pays, and measures searches with it.
+//!
+//! The cost of a search with cells and bins is known when this runs. A graph of a small sample shows what a search
+//! with a graph costs there, and that cost grows slowly with the number of points. If it promises to be lower, the
+//! graph of all points is built and measured like any other setting.
+
+use super::measure::{Evaluator, Measured, Query};
+use super::{Measurements, TARGETS, setting};
+use crate::graph::{Expansion, Graph, Limits, Nodes};
+use crate::plan::{Calibration, GraphDecision, Plan, Setting};
+use crate::search::CostModel;
+use crate::segment::{Index, Snapshot};
+use garlic_core::vectors::StoredVectors;
+use garlic_core::{Cancel, Result, SearchStats};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Candidate values of the expansion ratio, in ascending order.
+const EXPAND_RATIOS: [f32; 18] = [
+    1.0, 1.01, 1.02, 1.03, 1.045, 1.06, 1.08, 1.1, 1.125, 1.15, 1.18, 1.22, 1.27, 1.33, 1.42, 1.55,
+    1.75, 2.0,
+];
+/// Candidate values of the rerank prune ratio, in ascending order.
+const RERANK_RATIOS: [f32; 9] = [1.02, 1.05, 1.08, 1.12, 1.17, 1.25, 1.35, 1.5, f32::MAX];
+/// Upper limit of the candidates of an expansion: at least so many, and so many per neighbour.
+const MIN_POOL: usize = 512;
+const POOL_PER_NEIGHBOUR: usize = 16;
+
+/// The search that decides: its number of neighbours and its target.
+const DECISIVE: (usize, f64) = (10, 0.95);
+/// Targets whose costs are compared when the graph has been measured.
+const COMPARED_TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
+/// Below this cost, in nanoseconds, a search with cells and bins is as fast as a search with a graph can be.
+const MIN_COST: f64 = 15_000.0;
+/// An index with fewer points than this has no graph. Reading all of them is fast.
+const MIN_POINTS: usize = 8192;
+/// Points and queries of the trial. It is skipped if there are less than twice as many points.
+const TRIAL_POINTS: usize = 16_384;
+const TRIAL_QUERIES: usize = 200;
+/// The cost of a search with a graph grows with this power of the number of points.
+const GROWTH_EXPONENT: f64 = 0.25;
+/// The graph is built if the trial predicts at most this share of the cost with cells and bins.
+const PROMISING: f64 = 0.8;
+
+/// The candidates that an expansion may have.
+fn pool_size(k: usize) -> usize {
+    MIN_POOL.max(k * POOL_PER_NEIGHBOUR)
+}
+
+/// Whether a neighbour graph promises cheaper searches than cells and bins. The reason goes into the table.
+pub(crate) fn wants_graph(
+    index: &Index,
+    table: &mut Calibration,
+    measurements: &Measurements,
+    cancel: &Cancel,
+) -> Result<bool> {
+    let (k, target) = DECISIVE;
+    let Some(at) = measurements.ks.iter().position(|other| *other == k) else {
+        return Ok(false);
+    };
+    if index.len() < MIN_POINTS || index.spills() {
+        return Ok(false);
+    }
+    let cost_model = CostModel::new(index);
+    let bins_cost = bins_cost(
+        &evaluator(index, measurements, at, &cost_model),
+        table,
+        target,
+        cancel,
+    )?;
+    let mut decision = GraphDecision {
+        local_dimension: local_dimension(measurements),
+        bins_cost,
+        graph_cost: None,
+    };
+    let wanted = if bins_cost < MIN_COST {
+        false
+    } else if index.len() < 2 * TRIAL_POINTS {
+        true
+    } else {
+        let growth = (index.len() as f64 / TRIAL_POINTS as f64).powf(GROWTH_EXPONENT);
+        let trial = trial_cost(index, &measurements.queries, cancel)?;
+        decision.graph_cost = trial.map(|trial| trial * growth);
+        let promising = |cost: f64| cost < PROMISING * bins_cost;
+        decision.graph_cost.is_some_and(promising)
+    };
+    table.graph_decision = Some(decision);
+    Ok(wanted)
+}
+
+/// Cost of a search with cells and bins.
+fn bins_cost(
+    evaluator: &Evaluator<'_>,
+    table: &Calibration,
+    target: f64,
+    cancel: &Cancel,
+) -> Result<f64> {
+    let plan = table.plan(evaluator.k, target);
+    Ok(match plan.all {
+        true => evaluator.cost_model.everything,
+        false => evaluator.run(&plan, cancel)?.cost,
+    })
+}
+
+/// The exponent with which the number of points within a distance of a query grows with that distance: the mean over
+/// the queries, between the two largest numbers of neighbours.
+fn local_dimension(measurements: &Measurements) -> f64 {
+    let Some([.., few, many]) = measurements.ks.get(..) else {
+        return 0.0;
+    };
+    let growth = (*many as f64 / *few as f64).ln();
+    let last = measurements.ks.len() - 1;
+    let ratios = measurements.queries.iter().filter_map(|query| {
+        // Radii are squared.
+        let ratio = f64::from(query.radii[last]) / f64::from(query.radii[last - 1]);
+        (ratio > 1.0 && ratio.is_finite()).then(|| 0.5 * ratio.ln())
+    });
+    let (count, sum) = ratios.fold((0u32, 0.0), |(count, sum), ratio| (count + 1, sum + ratio));
+    match sum > 0.0 {
+        true => growth * f64::from(count) / sum,
+        false => 0.0,
+    }
+}
+
+/// Cost of the decisive search in the graph of a sample, or `None` if it does not meet the target.
+fn trial_cost(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<Option<f64>> {
+    let snapshot = Snapshot::new(index);
+    let mut held: Vec<u32> = queries.iter().map(|q| q.position).collect();
+    held.sort_unstable();
+    let points = index.segment.ids.len();
+    let sample = (0..TRIAL_POINTS).map(|i| (i * points / TRIAL_POINTS) as u32);
+    let sample: Vec<u32> = sample
+        .filter(|position| held.binary_search(position).is_err())
+        .collect();
+    let dim = index.transform.dim();
+    let vectors = index.segment.vectors.pick(dim, &sample);
+    let cell = |position: &u32| index.segment.cell_of(*position as usize) as u32;
+    let cell_of: Vec<u32> = sample.iter().map(cell).collect();
+    let graph = Graph::build(&nodes(index, &vectors, &cell_of), cancel, &|_, _| ())?;
+    let with_graph = with_graph(index, Arc::new(graph));
+    let cost_model = CostModel::new(&with_graph);
+    let Some(graph) = with_graph.segment.graph.as_deref() else {
+        return Ok(None);
+    };
+    let queries = &queries[..TRIAL_QUERIES.min(queries.len())];
+    let (k, target) = DECISIVE;
+    // For every ratio: neighbours found, and the work.
+    let sums = queries
+        .par_iter()
+        .map(|query| {
+            let mut vector = Vec::new();
+            query.read(&snapshot, &mut vector);
+            trial_query(graph, &vectors, &vector, k)
+        })
+        .reduce(Vec::new, |mut all, part| {
+            if all.is_empty() {
+                return part;
+            }
+            for (all, (found, work)) in all.iter_mut().zip(part) {
+                all.0 += found;
+                all.1 += work;
+            }
+            all
+        });
+    let enough = (target * (queries.len() * k) as f64).ceil() as usize;
+    let met = sums.into_iter().find(|(found, _)| *found >= enough);
+    Ok(met.map(|(_, work)| cost_model.of(&work, queries.len()) / queries.len() as f64))
+}
+
+/// True neighbours among the candidates of a query, and the work, for every ratio.
+fn trial_query(
+    graph: &Graph,
+    vectors: &StoredVectors,
+    query: &[f32],
+    k: usize,
+) -> Vec<(usize, SearchStats)> {
+    let mut bytes = Vec::new();
+    let prepared = vectors.prepare(query, &mut bytes);
+    let mut distances = Vec::with_capacity(graph.points());
+    vectors.distances(&prepared, |_, distance| distances.push(distance));
+    let mut sorted = distances.clone();
+    let (_, radius, _) = sorted.select_nth_unstable_by(k - 1, f32::total_cmp);
+    let mut scratch = Expansion::default();
+    let run = |ratio: &f32| {
+        let limits = Limits {
+            k,
+            ratio: *ratio,
+            candidates: pool_size(k),
+            unvisited: None,
+        };
+        let done = graph.expand(query, &limits, |_, _| (), &mut scratch);
+        let mut found = Vec::new();
+        scratch.copy_to(&mut found);
+        let near = found.iter().filter(|f| distances[f.at as usize] <= *radius);
+        let mut work = done.stats();
+        work.candidates = 2 * k as u64;
+        (near.count().min(k), work)
+    };
+    EXPAND_RATIOS.iter().map(run).collect()
+}
+
+/// Measures a graph of all points. Puts its settings into the table for every k that costs less with it, and returns
+/// whether there is such a k. With `always`, all settings are kept.
+pub(crate) fn measure_graph(
+    index: &Index,
+    table: &mut Calibration,
+    graph: Arc<Graph>,
+    measurements: &Measurements,
+    always: bool,
+    cancel: &Cancel,
+) -> Result<bool> {
+    let index = with_graph(index, graph);
+    let cost_model = CostModel::new(&index);
+    let mut settings = Vec::new();
+    for (at, k) in measurements.ks.iter().enumerate() {
+        let evaluator = evaluator(&index, measurements, at, &cost_model);
+        let found = find_settings(&evaluator, cancel)?;
+        let mut saved = 0.0;
+        for target in COMPARED_TARGETS {
+            let bins = bins_cost(&evaluator, table, target, cancel)?;
+            let met = found.iter().find(|(s, _)| s.recall >= target);
+            if (*k, target) == DECISIVE {
+                table.graph_decision = Some(GraphDecision {
+                    local_dimension: local_dimension(measurements),
+                    bins_cost: bins,
+                    graph_cost: met.map(|(_, cost)| *cost),
+                });
+            }
+            saved += met.map_or(0.0, |(_, cost)| 1.0 - cost / bins);
+        }
+        if always || saved > 0.0 {
+            settings.extend(found.into_iter().map(|(setting, _)| setting));
+        }
+    }
+    table.graph_settings = settings;
+    Ok(!table.graph_settings.is_empty())
+}
+
+/// The cheapest setting for every target that the graph reaches, with its cost.
+fn find_settings(evaluator: &Evaluator<'_>, cancel: &Cancel) -> Result<Vec<(Setting, f64)>> {
+    let k = evaluator.k;
+    let mut measured: Vec<(Plan, Measured)> = Vec::new();
+    for ratio in EXPAND_RATIOS {
+        let plan = Plan {
+            rerank: pool_size(k),
+            expand_ratio: Some(ratio),
+            ..Plan::everything(k)
+        };
+        let runs = evaluator.run_ratios(&plan, RERANK_RATIOS, cancel)?;
+        let all = runs[RERANK_RATIOS.len() - 1];
+        for (rerank_prune_ratio, run) in RERANK_RATIOS.into_iter().zip(runs) {
+            let plan = Plan {
+                rerank_prune_ratio,
+                ..plan
+            };
+            measured.push((plan, run));
+        }
+        let is_last = all.recall >= TARGETS[TARGETS.len() - 1];
+        if is_last || all.cost > evaluator.cost_model.everything {
+            break;
+        }
+    }
+    let cheapest = |target: &f64| {
+        let enough = measured.iter().filter(|(_, m)| m.recall >= *target);
+        let (plan, run) = enough.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost))?;
+        Some((setting(plan, *target, run.recall), run.cost))
+    };
+    Ok(TARGETS.iter().map_while(cheapest).collect())
+}
+
+fn evaluator<'a>(
+    index: &'a Index,
+    measurements: &'a Measurements,
+    at: usize,
+    cost_model: &'a CostModel,
+) -> Evaluator<'a> {
+    Evaluator {
+        index,
+        queries: &measurements.queries[..measurements.counts[at]],
+        at,
+        k: measurements.ks[at],
+        cost_model,
+    }
+}
+
+/// The points of a graph of an index. `vectors` are those of its positions, or of some.
+pub(crate) fn nodes<'a>(
+    index: &Index,
+    vectors: &'a StoredVectors,
+    cell_of: &'a [u32],
+) -> Nodes<'a> {
+    Nodes {
+        vectors,
+        dim: index.transform.dim(),
+        cell_of,
+        cells: index.segment.cells.len(),
+        seed: index.config.seed,
+    }
+}
+
+/// The index with another graph.
+fn with_graph(index: &Index, graph: Arc<Graph>) -> Index {
+    let mut segment = (*index.segment).clone();
+    segment.graph = Some(graph);
+    Index {
+        segment: Arc::new(segment),
+        ..index.clone()
+    }
+}
