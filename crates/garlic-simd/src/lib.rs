@@ -24,6 +24,7 @@ macro_rules! dispatch {
 }
 
 mod codes;
+mod int8;
 mod level;
 mod prefetch;
 mod row_codes;
@@ -38,6 +39,7 @@ pub use codes::{
     CODE_LANES, CodeBits, CodeQuery, Estimate, MAX_CODE_RANK, code_block_bytes, code_weights,
     scan_codes,
 };
+pub use int8::{INT8_BLOCK, encode_int8, int8_row_bytes, int8_steps, l2_squared_int8, widen_int8};
 pub use level::{Level, level, levels};
 pub use prefetch::prefetch;
 pub use row_codes::{ROW_CODE_LINE, RowCodeQuery, estimate_rows, prefetch_row, row_code_weights};

@@ -2,14 +2,23 @@
 
 use std::hint::black_box;
 
-use garlic_simd::{l2_squared, l2_squared_f16, l2_squared_u8, l2_squared_u8_u8, prefetch};
+use garlic_simd::{
+    int8_row_bytes, l2_squared, l2_squared_f16, l2_squared_int8, l2_squared_u8, l2_squared_u8_u8,
+    prefetch,
+};
 
 use crate::{aligned, best, places};
 
 const DIM: usize = 784;
 
-fn measure<T: Copy + From<u8>, Q>(name: &str, query: &[Q], kernel: impl Fn(&[Q], &[T]) -> f32) {
-    let bytes = DIM * size_of::<T>();
+/// Vectors of `wide` elements.
+fn measure<T: Copy + From<u8>, Q>(
+    name: &str,
+    wide: usize,
+    query: &[Q],
+    kernel: impl Fn(&[Q], &[T]) -> f32,
+) {
+    let bytes = wide * size_of::<T>();
     for (place, total, ahead) in [
         ("L1", 16 << 10, 0),
         ("L2", 300 << 10, 0),
@@ -18,8 +27,8 @@ fn measure<T: Copy + From<u8>, Q>(name: &str, query: &[Q], kernel: impl Fn(&[Q],
         ("64 MB, random, +8", 64 << 20, 8),
     ] {
         let count = (total / bytes).max(1);
-        let (data, from) = aligned::<T>(count * DIM);
-        let vector = |v: usize| &data[from + v * DIM..][..DIM];
+        let (data, from) = aligned::<T>(count * wide);
+        let vector = |v: usize| &data[from + v * wide..][..wide];
         let order = places(100_000, count);
         let seconds = best(|| {
             let mut sum = 0.0;
@@ -42,11 +51,13 @@ fn measure<T: Copy + From<u8>, Q>(name: &str, query: &[Q], kernel: impl Fn(&[Q],
 pub(crate) fn run() {
     let (query, from) = aligned::<f32>(DIM);
     let query = &query[from..][..DIM];
-    measure::<f32, f32>("l2_squared", query, l2_squared);
-    measure::<u16, f32>("l2_squared_f16", query, l2_squared_f16);
-    measure::<u8, f32>("l2_squared_u8", query, l2_squared_u8);
+    measure::<f32, f32>("l2_squared", DIM, query, l2_squared);
+    measure::<u16, f32>("l2_squared_f16", DIM, query, l2_squared_f16);
+    measure::<u8, f32>("l2_squared_u8", DIM, query, l2_squared_u8);
+    let row = int8_row_bytes(DIM);
+    measure::<u8, f32>("l2_squared_int8", row, query, l2_squared_int8);
     let bytes = vec![3u8; DIM];
-    measure::<u8, u8>("l2_squared_u8_u8", &bytes, |a, b| {
+    measure::<u8, u8>("l2_squared_u8_u8", DIM, &bytes, |a, b| {
         l2_squared_u8_u8(a, b) as f32
     });
 }

@@ -1,12 +1,14 @@
 //! Plain versions of all kernels: what the others are tested against.
 
 mod codes;
+mod int8;
 mod reduce;
 mod row_codes;
 mod select;
 mod solve;
 
 pub(crate) use codes::{code_weights, scan_codes};
+pub(crate) use int8::{l2_squared_int8, widen_int8};
 pub(crate) use reduce::{
     dot, dots, dots_bytes, dots_bytes_at, dots_many, l2_squared, l2_squared_f16, l2_squared_rows,
     l2_squared_u8, l2_squared_u8_u8, widen_f16, widen_u8,

@@ -3,7 +3,7 @@
 use crate::f16_to_f32;
 
 /// Independent partial sums, so that rounding does not grow with the length and the compiler may vectorise.
-const PARTS: usize = 8;
+pub(super) const PARTS: usize = 8;
 
 #[inline]
 fn reduce<T: Copy>(a: &[f32], b: &[T], term: impl Fn(f32, T) -> f32) -> f32 {
@@ -22,7 +22,7 @@ fn reduce<T: Copy>(a: &[f32], b: &[T], term: impl Fn(f32, T) -> f32) -> f32 {
 }
 
 #[inline]
-fn square(x: f32) -> f32 {
+pub(super) fn square(x: f32) -> f32 {
     x * x
 }
 

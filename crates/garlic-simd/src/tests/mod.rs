@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 mod codes;
 mod row_codes;
+mod int8;
 mod rows;
 mod select;
 mod stored;

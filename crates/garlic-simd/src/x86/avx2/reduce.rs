@@ -7,7 +7,7 @@ use crate::f16_to_f32;
 /// Sums the eight lanes in a fixed order.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn sum(v: __m256) -> f32 {
+pub(super) fn sum(v: __m256) -> f32 {
     let half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
     let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
     _mm_cvtss_f32(_mm_add_ss(quarter, _mm_shuffle_ps::<1>(quarter, quarter)))
