@@ -70,8 +70,8 @@ class Searchable:
     def get(self, ids: ArrayLike) -> NDArray[np.float32]:
         """The vectors of some identifiers, one per row; a single identifier gives one vector.
 
-        The vectors are as stored: rounded with ``store="f16"``, of unit length with cosine distances. Raises ``KeyError``
-        for an identifier that does not exist.
+        The vectors are as stored: rounded with ``store="f16"`` and ``store="int8"``, of unit length with cosine distances. Raises
+        ``KeyError`` for an identifier that does not exist.
 
         >>> import numpy as np, garlic_ann as garlic
         >>> index = garlic.build([[0.0, 1.5], [2.0, 3.0]])

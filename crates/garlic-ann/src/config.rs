@@ -17,6 +17,9 @@ pub enum Store {
     F16,
     /// Bytes. Fails if a value is not a whole number from 0 to 255.
     U8,
+    /// 8-bit values with a step for every 32 coordinates: a little more than a quarter of the memory. Distances refer
+    /// to the rounded vectors.
+    Int8,
 }
 
 /// Whether an index has a neighbour graph.
@@ -89,8 +92,8 @@ parameters! {
     pub struct StorageOptions in "storage" {
         /// Bits per coordinate in a code. 0 chooses from the number of points.
         code_bits: usize = 0, Rule::new("must be 8, 4 or 0", |v| matches!(v, 0 | 4 | 8));
-        /// Type of the stored vectors: auto, f32, f16 or u8. Auto uses u8 if every value is a whole number from 0 to
-        /// 255.
+        /// Type of the stored vectors: auto, f32, f16, int8 or u8. Auto uses u8 if every value is a whole number from
+        /// 0 to 255, otherwise f32. Vectors are rounded with f16 and int8.
         store: Store = Store::Auto, Rule::any();
     }
 }
@@ -150,6 +153,11 @@ impl Configuration for Config {
             }
             (Metric::InnerProduct, Store::F16) => {
                 "f16 does not go with the metric inner_product: the order of inner products needs more digits; use auto or f32"
+            }
+            // Vectors get a coordinate that makes them equally long. Rounding moves it by up to a 254th of the largest
+            // length, which is more than inner products of neighbours differ by.
+            (Metric::InnerProduct, Store::Int8) => {
+                "int8 does not go with the metric inner_product: the order of inner products needs more digits; use auto or f32"
             }
             _ => return Ok(()),
         };

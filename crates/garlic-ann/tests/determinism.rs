@@ -20,6 +20,7 @@ fn same_seed_same_bytes_for_any_number_of_threads() {
     for (points, settings) in [
         (3000, &[][..]),
         (1200, &[("code_bits", "4"), ("store", "f16")]),
+        (1200, &[("store", "int8")]),
         (1200, &[("metric", "cosine"), ("cells", "9")]),
         (1200, &[("metric", "inner_product")]),
         (1200, &[("spill", "1.3")]),

@@ -271,6 +271,7 @@ fn what_a_metric_cannot_take_is_an_error() {
         (Metric::Cosine, Store::U8),
         (Metric::InnerProduct, Store::U8),
         (Metric::InnerProduct, Store::F16),
+        (Metric::InnerProduct, Store::Int8),
     ] {
         let error = build(metric, store).unwrap_err();
         assert!(matches!(&error, Error::Config { key, .. } if key == "store"));

@@ -52,6 +52,10 @@ fn indexes() -> Vec<(&'static str, Index)> {
         many_cells(&[("spill", "2")], Metric::Euclidean, 3),
     ));
     all.push(("cosine", many_cells(&[("store", "f16")], Metric::Cosine, 4)));
+    all.push((
+        "8-bit cosine",
+        many_cells(&[("store", "int8")], Metric::Cosine, 6),
+    ));
     all.push(("inner", many_cells(&[], Metric::InnerProduct, 5)));
     all
 }

@@ -44,10 +44,12 @@ fn source_of(error: Error) -> FormatError {
 fn what_was_saved_is_opened_and_verified() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("index");
-    let settings: [&[(&str, &str)]; 7] = [
+    let settings: [&[(&str, &str)]; 9] = [
         &[],
         &[("store", "f16")],
         &[("store", "f16"), ("code_bits", "4")],
+        &[("store", "int8")],
+        &[("store", "int8"), ("metric", "cosine"), ("code_bits", "4")],
         &[("code_bits", "4"), ("bin_size", "3")],
         &[("axes", "2"), ("cells", "40")],
         &[("anisotropy", "0"), ("bin_size", "60000")],

@@ -1,4 +1,4 @@
-//! Vectors are stored as 32-bit floats, halves or bytes, and answers are those of the stored vectors.
+//! Vectors are stored as 32-bit floats, halves, bytes or 8-bit values, and answers are those of the stored vectors.
 
 mod testdata;
 
@@ -28,8 +28,10 @@ fn vectors_are_stored_as_asked() {
     }
     let half = build(Store::F16, base).unwrap();
     assert_eq!(half.stored_as(), "f16");
-    let bytes = [&auto, &half, &floats].map(|index| index.memory().vectors);
-    assert_eq!(bytes, [1, 2, 4].map(|width| width * 800 * 9));
+    let eight = build(Store::Int8, base).unwrap();
+    assert_eq!(eight.stored_as(), "int8");
+    let bytes = [&auto, &half, &floats, &eight].map(|index| index.memory().vectors);
+    assert_eq!(bytes, [9, 18, 36, 9 + 2].map(|row| row * 800));
 
     let odd = sheet(300, 9, 7);
     let base = rows(&odd, 9);

@@ -29,7 +29,7 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     fn cells(&self) -> usize;
     /// Number of points of every cell. A point in several cells counts in each.
     fn cell_sizes(&self) -> Vec<usize>;
-    /// The element type of the stored vectors: `f32`, `f16` or `u8`.
+    /// The element type of the stored vectors: `f32`, `f16`, `int8` or `u8`.
     fn stored_as(&self) -> &'static str;
     /// Memory use in bytes, by part.
     fn memory(&self) -> Memory;

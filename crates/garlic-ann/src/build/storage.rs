@@ -20,6 +20,7 @@ pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Re
     let first_other = || vectors.data().par_iter().position_first(|v| !is_byte(*v));
     match store {
         Store::F32 => Ok(StoredType::F32),
+        Store::Int8 => Ok(StoredType::Int8),
         Store::F16 => match vectors
             .data()
             .par_iter()
@@ -52,7 +53,7 @@ pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Re
                 key: "store".into(),
                 message: format!(
                     "vector {} has the value {} at coordinate {}, which is no whole number from 0 to 255; use f32, \
-                     f16 or auto",
+                     f16, int8 or auto",
                     at / vectors.dim(),
                     vectors.data()[at],
                     at % vectors.dim()
@@ -66,7 +67,7 @@ pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Re
 pub(crate) fn check_type(vectors: Rows<'_>, element: StoredType) -> Result<()> {
     let values = vectors.data().par_iter();
     let (first, stored) = match element {
-        StoredType::F32 => return Ok(()),
+        StoredType::F32 | StoredType::Int8 => return Ok(()),
         StoredType::F16 => (values.position_first(|v| v.abs() >= HALF_LIMIT), "f16"),
         StoredType::U8 => (values.position_first(|v| !is_byte(*v)), "u8"),
     };

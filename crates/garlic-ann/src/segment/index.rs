@@ -165,7 +165,7 @@ impl Index {
         &self.transform
     }
 
-    /// The element type of the stored vectors: `f32`, `f16` or `u8`.
+    /// The element type of the stored vectors: `f32`, `f16`, `int8` or `u8`.
     pub fn stored_as(&self) -> &'static str {
         self.segment.vectors.name()
     }

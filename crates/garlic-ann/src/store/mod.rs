@@ -219,12 +219,13 @@ impl Sections for Encoded<'_> {
             ));
         }
         let segment = &self.index.segment;
-        if let StoredVectors::F16(halves) = &segment.vectors
-            && let Some(at) = validate::first_not_finite(halves)
+        if let StoredVectors::F16(_) | StoredVectors::Int8(_) = &segment.vectors
+            && let Some(at) = segment.vectors.first_not_finite(self.index.transform.dim())
         {
             return refuse(format!(
-                "vector {} has a coordinate too large for half precision; build the index with `store` f32",
-                segment.ids[at / self.index.transform.dim()]
+                "vector {} has a coordinate too large for {}; build the index with `store` f32",
+                segment.ids[at],
+                segment.vectors.name()
             ));
         }
         match validate::check(self.index) {

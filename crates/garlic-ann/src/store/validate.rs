@@ -13,7 +13,7 @@ use crate::plan::Calibration;
 use crate::quantize::BIN_BITS;
 use crate::segment::Index;
 use garlic_core::Transform;
-use garlic_core::file::{Fault, Kind, Word as _, inconsistent};
+use garlic_core::file::{Fault, Kind, inconsistent};
 
 /// The width of codes is a multiple of this.
 const WIDTH_MULTIPLE: usize = 8;
@@ -46,11 +46,6 @@ pub(super) fn check(index: &Index) -> Result<(), Fault> {
         Some(graph) => super::graph::check(graph),
         None => Ok(()),
     }
-}
-
-/// The first half-precision number that is infinite or NaN.
-pub(super) fn first_not_finite(halves: &[u16]) -> Option<usize> {
-    halves.iter().position(|half| !half.is_valid())
 }
 
 /// Fails for settings that a search cannot use.

@@ -158,7 +158,7 @@ impl Index {
         self.locate(id).is_some()
     }
 
-    /// The stored vector of an identifier. It is rounded with half precision and normalized with the cosine metric.
+    /// The stored vector of an identifier. It is rounded if `store` is f16 or int8, and normalized with the cosine metric.
     pub fn get(&self, id: u64) -> Option<Vec<f32>> {
         let mut vector = Vec::new();
         let dim = self.transform.dim();

@@ -52,6 +52,7 @@ pub(crate) fn indexes() -> Vec<(&'static str, Index)> {
         ("f32, 8 bits", plain("f32", "8")),
         ("f16, 4 bits", plain("f16", "4")),
         ("u8, 8 bits", plain("u8", "8")),
+        ("int8, 8 bits", plain("int8", "8")),
         ("calibrated", calibrated()),
     ]
 }

@@ -92,7 +92,7 @@ pub fn check_meta<C, B, L, R: Source>(
     reader.layout().expect(kinds)?;
     // The file size bounds dimension and points before anything relies on them.
     let vectors = reader.layout().length(Kind::Vectors);
-    if product(&[*points, *dim, element.width() as u64]) != vectors {
+    if element.section_bytes(*points, *dim) != vectors {
         return wrong(format!(
             "{points} points of dimension {dim} do not fit the section VECTORS"
         ));
@@ -170,7 +170,7 @@ pub fn put_vectors(vectors: &StoredVectors, out: &mut dyn Write) -> io::Result<(
     match vectors {
         StoredVectors::F32(values) => put(out, values),
         StoredVectors::F16(halves) => put(out, halves),
-        StoredVectors::U8(bytes) => put(out, bytes),
+        StoredVectors::U8(bytes) | StoredVectors::Int8(bytes) => put(out, bytes),
     }
 }
 
@@ -184,15 +184,26 @@ pub fn read_vectors<R: Source>(
     dim: u64,
     element: StoredType,
 ) -> Result<StoredVectors, Fault> {
-    reader.large_section(Kind::Vectors, |section| {
-        section.expect(product(&[points, dim, element.width() as u64]))?;
+    let vectors = reader.large_section(Kind::Vectors, |section| {
+        let bytes = element.section_bytes(points, dim);
+        section.expect(bytes)?;
         let count = points * dim;
         Ok(match element {
             StoredType::F32 => StoredVectors::F32(section.buffer(count)?),
             StoredType::F16 => StoredVectors::F16(section.buffer(count)?),
             StoredType::U8 => StoredVectors::U8(section.buffer(count)?),
+            StoredType::Int8 => StoredVectors::Int8(section.buffer(bytes.unwrap_or(0))?),
         })
-    })
+    })?;
+    // Reading has checked all other types value by value.
+    if element == StoredType::Int8
+        && !reader.is_mapped()
+        && let Some(at) = vectors.first_not_finite(dim as usize)
+    {
+        let message = format!("the vector at position {at} has a step that is no finite number");
+        return Err(inconsistent(Kind::Vectors, message));
+    }
+    Ok(vectors)
 }
 
 /// Reads IDS. The content of a mapped file is not checked.

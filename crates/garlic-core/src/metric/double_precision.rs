@@ -69,7 +69,7 @@ pub(super) trait DoublePrecision: Points {
         let distance = f64::from(distance);
         match self.metric() {
             Metric::Euclidean => distance < MIN_F32_DISTANCE,
-            // With half precision, distances refer to the rounded vectors by definition.
+            // With f16 and int8, distances refer to the rounded vectors by definition.
             Metric::Cosine => {
                 self.element() == StoredType::F32
                     && distance < reported(Metric::Cosine, CLOSE_DISTANCE)

@@ -6,7 +6,7 @@ use super::super::validate;
 use super::*;
 use crate::Search;
 
-const STORES: [Store; 3] = [Store::F32, Store::F16, Store::U8];
+const STORES: [Store; 4] = [Store::F32, Store::F16, Store::U8, Store::Int8];
 
 /// Writes a norm into a lane of a block.
 fn set_norm(blocks: &mut [u8], bytes: usize, lane: usize, norm: f32) {
@@ -92,6 +92,8 @@ fn vectors_that_are_no_whole_numbers_verify_in_every_type() {
         (4, Store::F32, 1000.0),
         (8, Store::F16, 0.0),
         (4, Store::F16, 50.0),
+        (8, Store::Int8, 0.0),
+        (4, Store::Int8, 50.0),
     ] {
         let scaled = |(i, v): (usize, &f32)| (v + 0.5) * (1 + i % 20) as f32 - 7.0 + offset;
         let values: Vec<f32> = values.iter().enumerate().map(scaled).collect();
@@ -324,7 +326,36 @@ fn halves_that_are_not_finite_are_refused() {
         .save(directory.path().join("x"))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("half precision"), "{error}");
+    assert!(error.contains("too large for f16"), "{error}");
+}
+
+#[test]
+fn steps_that_are_not_finite_are_refused() {
+    let mut index = sample(30, 8, Store::Int8, 3);
+    let StoredVectors::Int8(rows) = &index.segment.vectors else {
+        panic!("not int8");
+    };
+    let wide = garlic_simd::int8_row_bytes(DIM);
+    let mut rows = rows.to_vec();
+    // The step of the vector at position 11, which lies behind its values, becomes infinite.
+    rows[11 * wide + DIM..12 * wide].copy_from_slice(&0x7f80_u16.to_le_bytes());
+    segment(&mut index).vectors = StoredVectors::Int8(rows.into());
+    let error = Index::from_bytes(&index.to_bytes().unwrap()).unwrap_err();
+    assert_inconsistent(&error, "VECTORS", "position 11");
+    let directory = tempfile::tempdir().unwrap();
+    let error = index.save(directory.path().join("x")).unwrap_err();
+    assert!(error.to_string().contains("too large for int8"), "{error}");
+}
+
+#[test]
+fn verify_finds_an_8_bit_value_that_was_changed() {
+    let mut index = sample(60, 8, Store::Int8, 9);
+    assert!(verify(&index).is_ok());
+    let StoredVectors::Int8(rows) = &mut segment(&mut index).vectors else {
+        panic!("not int8");
+    };
+    change!(*rows, |v| v[4] = (v[4] as i8).wrapping_add(60) as u8);
+    assert_inconsistent(&verify(&index).unwrap_err(), "CODES", "position 0");
 }
 
 #[test]

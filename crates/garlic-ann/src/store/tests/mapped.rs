@@ -155,11 +155,13 @@ fn padding_that_looks_like_points_is_no_hit() {
 fn numbers_that_are_none_are_no_distance() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
-    for store in [Store::F32, Store::F16] {
+    for store in [Store::F32, Store::F16, Store::Int8] {
         let mut index = sample(40, 8, store, 5);
         match &mut segment(&mut index).vectors {
             StoredVectors::F32(values) => change!(*values, |v| v[..9].fill(f32::NAN)),
             StoredVectors::F16(halves) => change!(*halves, |v| v[..9].fill(0xffff)),
+            // Values and step of the first vector.
+            StoredVectors::Int8(rows) => change!(*rows, |v| v[..11].fill(0xff)),
             StoredVectors::U8(_) => panic!("not asked for"),
         }
         std::fs::write(&path, index.to_bytes().unwrap()).unwrap();

@@ -63,11 +63,12 @@ fn sample(points: usize, code_bits: usize, store: Store, seed: u64) -> Index {
 }
 
 /// Small indexes of every type of vectors and codes.
-fn indexes() -> [Index; 3] {
+fn indexes() -> [Index; 4] {
     [
         sample(40, 8, Store::F32, 5),
         sample(30, 4, Store::F16, 6),
         sample(30, 8, Store::U8, 7),
+        sample(30, 8, Store::Int8, 8),
     ]
 }
 

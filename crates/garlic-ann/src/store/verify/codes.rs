@@ -101,7 +101,7 @@ impl PointInCell {
             StoredVectors::F16(_) => {
                 HALF_EPSILON * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
             }
-            StoredVectors::F32(_) | StoredVectors::U8(_) => 0.0,
+            StoredVectors::F32(_) | StoredVectors::U8(_) | StoredVectors::Int8(_) => 0.0,
         };
         let slack = TOLERANCE * scale + rounding;
         Self {
