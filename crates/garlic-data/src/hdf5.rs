@@ -3,7 +3,7 @@
 //! The file is read on demand, so that a listing touches headers only; a contiguous set of
 //! little-endian floats or of bytes is mapped instead of being read.
 
-use hdf5_pure::{DType, File, Layout};
+use hdf5_pure::{DType, Datatype, DatatypeByteOrder, File, FloatingPointLayout, Layout};
 
 use crate::error::{DataError, Origin, Result};
 use crate::ids::Ids;
@@ -141,11 +141,17 @@ impl<'a> Hdf5<'a> {
         self.set(name)?.vectors_shape()
     }
 
-    /// A set of vectors; 64-bit floats are rounded to 32 bits.
+    /// A set of vectors; 64-bit floats are rounded to 32 bits, and 16-bit floats become 32-bit floats.
     pub(crate) fn vectors(&self, name: &'static str) -> Result<Vectors> {
         let set = self.set(name)?;
         let shape = set.vectors_shape()?;
         let failed = |cause| unreadable(set.origin.clone(), cause);
+        if set.is_half() {
+            return match set.address {
+                Some(address) => self.input.half_vectors(address, shape, &set.origin),
+                None => set.half_vectors(shape),
+            };
+        }
         let plain = match shape.element {
             Element::F32 => hdf5_pure::make_f32_type(),
             Element::U8 => hdf5_pure::make_u8_type(),
@@ -221,6 +227,38 @@ impl Set {
         }
     }
 
+    /// Whether the numbers are little-endian IEEE half-precision floats.
+    fn is_half(&self) -> bool {
+        let half = Datatype::FloatingPoint {
+            size: 2,
+            byte_order: DatatypeByteOrder::LittleEndian,
+            layout: FloatingPointLayout {
+                bit_offset: 0,
+                bit_precision: 16,
+                exponent_location: 10,
+                exponent_size: 5,
+                mantissa_location: 0,
+                mantissa_size: 10,
+                exponent_bias: 15,
+            },
+        };
+        matches!(&self.dtype, DType::Other(found) if **found == half)
+    }
+
+    /// The half-precision vectors of a set that does not lie in one piece, converted some rows at a time.
+    fn half_vectors(&self, shape: Shape) -> Result<Vectors> {
+        const ROWS: usize = 1024;
+        let mut data = Vec::with_capacity(shape.rows * shape.dim);
+        for first in (0..shape.rows).step_by(ROWS) {
+            let count = ROWS.min(shape.rows - first);
+            let raw = self.data.read_raw_rows(first as u64, count as u64);
+            let raw = raw.map_err(|cause| unreadable(self.origin.clone(), cause))?;
+            let halves = raw.as_chunks::<2>().0.iter();
+            data.extend(halves.map(|b| garlic_simd::f16_to_f32(u16::from_le_bytes(*b))));
+        }
+        Vectors::owned_f32(data, shape.dim, &self.origin)
+    }
+
     fn need_integers(&self) -> Result<()> {
         use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
         match self.dtype {
@@ -255,8 +293,9 @@ impl Set {
         let (rows, dim) = self.table()?;
         let element = match self.dtype {
             DType::F32 | DType::F64 => Element::F32,
+            DType::Other(_) if self.is_half() => Element::F32,
             DType::U8 => Element::U8,
-            _ => return Err(self.unsupported("float32 or uint8")),
+            _ => return Err(self.unsupported("float32, float16 or uint8")),
         };
         Ok(Shape { rows, dim, element })
     }

@@ -108,6 +108,22 @@ impl Input {
         }
     }
 
+    /// The vectors of half-precision floats at `offset`, which the caller has checked to lie inside the file, as 32-bit
+    /// floats. It converts block by block, so that there is one copy of all vectors, not two.
+    pub(crate) fn half_vectors(
+        &self,
+        offset: u64,
+        shape: Shape,
+        origin: &Origin,
+    ) -> Result<Vectors> {
+        let count = shape.rows * shape.dim;
+        let mut data = Vec::with_capacity(count);
+        self.for_each::<2>(offset, count, |bytes| {
+            data.push(garlic_simd::f16_to_f32(u16::from_le_bytes(bytes)));
+        })?;
+        Vectors::owned_f32(data, shape.dim, origin)
+    }
+
     /// Calls `visit` with the bytes of each of `count` elements of `N` bytes from `offset`.
     pub(crate) fn for_each<const N: usize>(
         &self,

@@ -77,6 +77,7 @@ fn open(input: &Input, supported: &'static str) -> Result<Array> {
     }
     let width = match header.descr.as_str() {
         "|u1" | "<u1" | ">u1" | "=u1" => 1,
+        "<f2" => 2,
         "<f4" | "<i4" | "<u4" => 4,
         "<i8" | "<u8" => 8,
         _ => {
@@ -103,12 +104,13 @@ fn open(input: &Input, supported: &'static str) -> Result<Array> {
     })
 }
 
-fn vectors_header(input: &Input) -> Result<(Shape, u64)> {
-    const SUPPORTED: &str = "float32 or uint8, as in array.astype('float32')";
+/// The shape of the vectors as they are read, where they begin, and whether they are halves in the file.
+fn vectors_header(input: &Input) -> Result<(Shape, u64, bool)> {
+    const SUPPORTED: &str = "float32, float16 or uint8, as in array.astype('float32')";
     let array = open(input, SUPPORTED)?;
     let origin = input.origin();
     let element = match array.descr.as_str() {
-        "<f4" => Element::F32,
+        "<f4" | "<f2" => Element::F32,
         descr if descr.ends_with("u1") => Element::U8,
         _ => {
             return Err(DataError::UnsupportedType {
@@ -123,7 +125,7 @@ fn vectors_header(input: &Input) -> Result<(Shape, u64)> {
         dim: to_usize(array.cols, "the dimension", &origin)?,
         element,
     };
-    Ok((shape, array.offset))
+    Ok((shape, array.offset, array.descr == "<f2"))
 }
 
 pub(crate) fn shape(input: &Input) -> Result<Shape> {
@@ -131,8 +133,11 @@ pub(crate) fn shape(input: &Input) -> Result<Shape> {
 }
 
 pub(crate) fn read(input: &Input) -> Result<Vectors> {
-    let (shape, offset) = vectors_header(input)?;
-    input.vectors(offset, shape, &input.origin())
+    let (shape, offset, is_half) = vectors_header(input)?;
+    match is_half {
+        true => input.half_vectors(offset, shape, &input.origin()),
+        false => input.vectors(offset, shape, &input.origin()),
+    }
 }
 
 pub(crate) fn read_ids(input: &Input) -> Result<Ids> {
