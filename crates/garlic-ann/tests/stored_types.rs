@@ -86,6 +86,41 @@ fn half_precision_answers_like_brute_force_over_rounded_vectors() {
     }
 }
 
+/// Working on the vectors where they are gives the same index, and the same errors.
+#[test]
+fn vectors_that_are_given_away_make_the_same_index() {
+    let dim = 34;
+    let values = clumps(500, dim, 5, 0.2, 8);
+    for (metric, store) in [
+        ("euclidean", "auto"),
+        ("euclidean", "f16"),
+        ("euclidean", "int8"),
+        ("cosine", "f32"),
+        ("cosine", "f16"),
+        ("cosine", "int8"),
+        ("inner_product", "f32"),
+    ] {
+        let config = config(&[("metric", metric), ("store", store)]);
+        let builder = Index::builder().config(config).threads(2);
+        let index = builder.build(rows(&values, dim)).unwrap();
+        let (owned, _) = builder.build_owned(values.clone(), dim).unwrap();
+        assert!(
+            owned.to_bytes().unwrap() == index.to_bytes().unwrap(),
+            "{metric} {store}"
+        );
+    }
+    let build = |values: Vec<f32>| {
+        let config = config(&[("metric", "cosine")]);
+        Index::builder().config(config).build_owned(values, 2)
+    };
+    let zero = build(vec![1.0, 2.0, 0.0, 0.0]);
+    assert!(matches!(zero, Err(Error::ZeroVector { row: 1 })));
+    let nan = build(vec![1.0, 2.0, 0.0, f32::NAN]);
+    assert!(matches!(nan, Err(Error::NotFinite { row: 1, .. })));
+    assert!(matches!(build(vec![1.0; 3]), Err(Error::Shape(_))));
+    assert!(matches!(build(Vec::new()), Err(Error::NoVectors)));
+}
+
 /// Whole numbers are stored as bytes by default, until a vector comes that is none.
 #[test]
 fn bytes_become_floats_when_they_must() {

@@ -112,6 +112,22 @@ impl<'a> AnyBuilder<'a> {
         }
     }
 
+    /// [`AnyBuilder::build`] from vectors of `dim` coordinates that nobody else needs, with one copy of them less where
+    /// the index can work in place.
+    ///
+    /// # Errors
+    /// Those of [`garlic_ann::Builder::build_owned`].
+    pub fn build_owned(&self, vectors: Vec<f32>, dim: usize) -> Result<(AnyIndex, BuildReport)> {
+        match &self.config {
+            AnyConfig::Cells(config) => {
+                let builder = configured!(Index::builder().config(config.clone()), self);
+                let (index, report) = builder.build_owned(vectors, dim)?;
+                Ok((index.into(), report))
+            }
+            AnyConfig::Gaussians(_) => self.build(Rows::new(&vectors, dim)?),
+        }
+    }
+
     /// Trains an index without points on a sample.
     ///
     /// # Errors

@@ -360,30 +360,40 @@ impl StoredType {
 
     /// The values after a round trip through this type. A second round trip changes nothing.
     pub fn round<'a>(self, vectors: Rows<'a>) -> Cow<'a, [f32]> {
-        let dim = vectors.dim();
-        let mut values = match self {
-            Self::F32 | Self::U8 => return Cow::Borrowed(vectors.data()),
-            Self::F16 | Self::Int8 => vec![0.0; vectors.data().len()],
-        };
-        let rows = values
-            .par_chunks_mut(dim)
-            .zip(vectors.data().par_chunks(dim));
+        let mut values = Cow::Borrowed(vectors.data());
+        if self.rounds() {
+            self.round_in_place(values.to_mut(), vectors.dim());
+        }
+        values
+    }
+
+    /// Whether values change when they are stored.
+    pub fn rounds(self) -> bool {
+        match self {
+            Self::F32 | Self::U8 => false,
+            Self::F16 | Self::Int8 => true,
+        }
+    }
+
+    /// Replaces vectors of `dim` coordinates by their values after a round trip through this type. Runs in the current
+    /// rayon pool.
+    pub fn round_in_place(self, values: &mut [f32], dim: usize) {
+        let rows = values.par_chunks_exact_mut(dim);
         match self {
             Self::F32 | Self::U8 => {}
-            Self::F16 => rows.for_each_init(Vec::new, |halves, (to, from)| {
+            Self::F16 => rows.for_each_init(Vec::new, |halves, row| {
                 halves.clear();
-                halves.extend(from.iter().map(|v| garlic_simd::f32_to_f16(*v)));
-                garlic_simd::widen_f16(halves, to);
+                halves.extend(row.iter().map(|v| garlic_simd::f32_to_f16(*v)));
+                garlic_simd::widen_f16(halves, row);
             }),
             Self::Int8 => {
                 let bytes = || vec![0; garlic_simd::int8_row_bytes(dim)];
-                rows.for_each_init(bytes, |bytes, (to, from)| {
-                    garlic_simd::encode_int8(from, bytes);
-                    garlic_simd::widen_int8(bytes, to);
+                rows.for_each_init(bytes, |bytes, row| {
+                    garlic_simd::encode_int8(row, bytes);
+                    garlic_simd::widen_int8(bytes, row);
                 });
             }
         }
-        Cow::Owned(values)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::streams;
 use crate::transform::residuals_squared;
 use crate::tune::{Measurements, calibrate};
 use crate::{transform, tune};
-use storage::stored_type;
+use storage::{rounded, stored_type};
 
 mod storage;
 
@@ -26,14 +26,14 @@ use std::time::Instant;
 
 use garlic_core::buffer::Buffer;
 use garlic_core::config::Configuration as _;
-use garlic_core::metric::Embedding;
+use garlic_core::metric::{Embedded, Embedding};
 use garlic_core::pool::thread_pool;
 use garlic_core::validate::{check_count, check_finite, check_ids_of, check_scale};
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{
     BuildReport, Cancel, Error, Metric, Progress, Result, Seconds, Stage, Transform,
 };
-use garlic_linalg::Rows;
+use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
 /// Receives the progress of a build.
@@ -182,9 +182,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Builds an index from embedded vectors in the current rayon pool.
-    pub(super) fn build_embedded(&self, vectors: Rows<'_>, embedding: Embedding) -> Result<Index> {
-        check_count(vectors)?;
-        self.build_stages(vectors, embedding)
+    pub(super) fn build_embedded(&self, vectors: Matrix, embedding: Embedding) -> Result<Index> {
+        check_count(vectors.as_rows())?;
+        self.build_stages(Embedded::Made(vectors), embedding)
             .map(|(index, _)| index)
     }
 
@@ -195,6 +195,29 @@ impl<'a> Builder<'a> {
 
     /// Builds the index and reports the time of each stage.
     pub fn build_reported(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+        self.pool_for(vectors)?.install(|| {
+            let embedding = self.embedding_of(vectors)?;
+            self.build_stages(embedding.vectors(vectors)?, embedding)
+        })
+    }
+
+    /// Builds the index of vectors of `dim` coordinates that nobody else needs, and reports the time of each stage.
+    ///
+    /// The index is that of [`Builder::build`]. The build scales and rounds the vectors where they are, which saves a
+    /// copy of all of them with the metric cosine and if `store` is f16 or int8.
+    ///
+    /// # Errors
+    /// Fails as [`Builder::build`] does, and for values that do not form whole vectors.
+    pub fn build_owned(&self, vectors: Vec<f32>, dim: usize) -> Result<(Index, BuildReport)> {
+        let vectors = Matrix::from_vec(vectors, dim)?;
+        self.pool_for(vectors.as_rows())?.install(|| {
+            let embedding = self.embedding_of(vectors.as_rows())?;
+            self.build_stages(embedding.own_vectors(vectors)?, embedding)
+        })
+    }
+
+    /// Checks the parameters, and returns the worker threads for a build of these vectors.
+    fn pool_for(&self, vectors: Rows<'_>) -> Result<rayon::ThreadPool> {
         self.config.validate()?;
         check_count(vectors)?;
         check_ids_of(self.ids.as_deref(), vectors.len())?;
@@ -209,8 +232,7 @@ impl<'a> Builder<'a> {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let pool = thread_pool(threads)?;
-        pool.install(|| self.build_checked(vectors))
+        thread_pool(threads)
     }
 
     /// Fails unless the given cells belong to `points` points.
@@ -226,28 +248,27 @@ impl<'a> Builder<'a> {
         Err(Error::Config { key, message })
     }
 
-    fn build_checked(&self, vectors: Rows<'_>) -> Result<(Index, BuildReport)> {
+    /// Checks the vectors and fits the embedding to them.
+    fn embedding_of(&self, vectors: Rows<'_>) -> Result<Embedding> {
         self.report_progress(Stage::Prepare, 0, 1);
         check_finite(vectors)?;
         check_scale(vectors, self.config.metric)?;
-        let embedding = Embedding::fit(self.config.metric, vectors);
-        let embedded = embedding.vectors(vectors)?;
-        self.build_stages(embedded.rows(), embedding)
+        Ok(Embedding::fit(self.config.metric, vectors))
     }
 
-    /// All stages of a build.
+    /// All stages of a build from embedded vectors.
     fn build_stages(
         &self,
-        vectors: Rows<'_>,
+        embedded: Embedded<'_>,
         embedding: Embedding,
     ) -> Result<(Index, BuildReport)> {
         let (config, cancel) = (&self.config, &self.cancel);
         let mut seconds = Seconds::default();
         let start = Instant::now();
-        let element = stored_type(vectors, config.metric, config.storage.store)?;
+        let element = stored_type(embedded.rows(), config.metric, config.storage.store)?;
         // Distances and bounds refer to the stored values, so everything is fitted to these.
-        let rounded = element.round(vectors);
-        let vectors = Rows::new(&rounded, vectors.dim())?;
+        let embedded = rounded(embedded, element)?;
+        let vectors = embedded.rows();
         let transform = transform::fit(vectors, &config.transform, config.seed, cancel)?;
         let points = transform.apply_all(vectors, cancel)?;
         seconds.prepare = seconds_since(start);
@@ -279,6 +300,7 @@ impl<'a> Builder<'a> {
             ..BuildStats::default()
         };
         let stored = StoredVectors::gather(vectors, &order, element);
+        drop(embedded);
         let segment = Segment::new(&transform, cells, encoded, stored, self.ids_of(order));
         let mut stored_config = config.clone();
         if self.partition.is_some() {

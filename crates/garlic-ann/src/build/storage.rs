@@ -1,9 +1,10 @@
 //! Chooses the element type of the stored vectors.
 
 use crate::config::Store;
+use garlic_core::metric::Embedded;
 use garlic_core::vectors::{StoredType, is_byte};
 use garlic_core::{Error, Metric, Result};
-use garlic_linalg::Rows;
+use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
 /// Values at or above this limit become infinite in half precision.
@@ -61,6 +62,20 @@ pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Re
             }),
         },
     }
+}
+
+/// The values that are stored as `element`. It rounds vectors of its own where they are.
+pub(crate) fn rounded(vectors: Embedded<'_>, element: StoredType) -> Result<Embedded<'_>> {
+    if !element.rounds() {
+        return Ok(vectors);
+    }
+    let mut own = match vectors {
+        Embedded::Made(own) => own,
+        Embedded::Given(rows) => Matrix::from_vec(rows.data().to_vec(), rows.dim())?,
+    };
+    let dim = own.cols();
+    element.round_in_place(own.as_mut_slice(), dim);
+    Ok(Embedded::Made(own))
 }
 
 /// Fails for vectors that cannot be stored as `element`.

@@ -241,7 +241,7 @@ impl Index {
             .ids(ids)
             .cancel(cancel.clone());
         let pool = self.workers.get()?;
-        let built = pool.install(|| builder.build_embedded(vectors.as_rows(), embedding))?;
+        let built = pool.install(|| builder.build_embedded(vectors, embedding))?;
         let mut next = Index {
             config: self.config.clone(),
             workers: self.workers.clone(),

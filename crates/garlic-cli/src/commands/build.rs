@@ -233,9 +233,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(ids) => Some(ids::read_for(ids, &data, &data_path)?),
         None => None,
     };
-    let values = data.to_f32();
-    let rows = input::rows(&values, data.dim())?;
-
     let watch = Watch::start();
     let threads = args.threads.unwrap_or_else(system::default_threads);
     let mut builder = AnyBuilder::new(config)
@@ -246,9 +243,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         builder = builder.ids(ids);
     }
     if let Some(path) = &args.partition {
+        let values = data.to_f32();
+        let rows = input::rows(&values, data.dim())?;
         builder = builder.partition(partition(path, &data, rows, threads, &watch)?);
     }
-    let built = builder.build(rows);
+    // A mapped file of floats is read where it lies; everything else was converted for this build.
+    let dim = data.dim();
+    let built = match data.as_f32() {
+        Some(values) if data.is_mapped() => builder.build(input::rows(values, dim)?),
+        _ => builder.build_owned(data.into_f32(), dim),
+    };
     reporter.finish();
     // Ctrl-C while the last bins were made counts as well.
     watch.check()?;

@@ -112,18 +112,44 @@ impl Embedding {
         if self.metric == Metric::Euclidean {
             return Ok(Embedded::Given(vectors));
         }
-        let refused = (0..vectors.len())
-            .into_par_iter()
-            .map(|row| self.check(vectors.row(row), row))
-            .find_first(Result::is_err);
-        if let Some(error) = refused {
-            error?;
-        }
+        self.check_all(vectors)?;
         let mut made = Matrix::zeros(vectors.len(), self.inner_dim(vectors.dim()));
         let cols = made.cols();
         let rows = made.as_mut_slice().par_chunks_exact_mut(cols).enumerate();
         rows.for_each(|(row, out)| self.embed_into(vectors.row(row), out));
         Ok(Embedded::Made(made))
+    }
+
+    /// [`Embedding::vectors`] of vectors that nobody else needs. It embeds them where they are, except for inner
+    /// products, which add a coordinate.
+    pub fn own_vectors(&self, mut vectors: Matrix) -> Result<Embedded<'static>> {
+        match self.metric {
+            Metric::Euclidean => Ok(Embedded::Made(vectors)),
+            Metric::Cosine => {
+                self.check_all(vectors.as_rows())?;
+                let cols = vectors.cols();
+                let rows = vectors.as_mut_slice().par_chunks_exact_mut(cols);
+                rows.for_each_init(Vec::new, |given, row| {
+                    given.clear();
+                    given.extend_from_slice(row);
+                    self.embed_into(given, row);
+                });
+                Ok(Embedded::Made(vectors))
+            }
+            Metric::InnerProduct => match self.vectors(vectors.as_rows())? {
+                Embedded::Made(made) => Ok(Embedded::Made(made)),
+                Embedded::Given(_) => Ok(Embedded::Made(vectors)),
+            },
+        }
+    }
+
+    /// Fails for the first vector that the metric cannot take.
+    fn check_all(&self, vectors: Rows<'_>) -> Result<()> {
+        let refused = (0..vectors.len())
+            .into_par_iter()
+            .map(|row| self.check(vectors.row(row), row))
+            .find_first(Result::is_err);
+        refused.unwrap_or(Ok(()))
     }
 
     /// Embeds vectors that are added to an index, on the calling thread. An error names the first invalid row, such
