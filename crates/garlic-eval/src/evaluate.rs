@@ -10,7 +10,7 @@ use garlic_linalg::Rows;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::metrics::{WorkMeans, mean, quantile, recall};
+use crate::metrics::{WorkMeans, mean, quantile};
 use crate::quality::{Quality, Sample};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
@@ -120,7 +120,7 @@ pub fn evaluate(
                 answers
                     .iter()
                     .enumerate()
-                    .map(|(i, a)| recall(&a.hits, truth.row(i), k)),
+                    .map(|(i, a)| truth.recall(i, &a.hits, k)),
             )
         })
     };

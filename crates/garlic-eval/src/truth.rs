@@ -1,9 +1,10 @@
 //! What a search should have found: the true distances of every query.
 
-use garlic_ann::Metric;
+use garlic_ann::{Hit, Metric};
 use garlic_linalg::Rows;
 
 use crate::error::{Error, Result};
+use crate::metrics::recall;
 
 /// True distances of the nearest neighbours of each query, ascending.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +12,8 @@ pub struct Truth {
     metric: Metric,
     k: usize,
     distances: Vec<f32>,
+    /// Identifiers of the neighbours, nearest first. Empty if distances tell what was found.
+    neighbors: Vec<u64>,
 }
 
 impl Truth {
@@ -27,6 +30,7 @@ impl Truth {
             metric,
             k,
             distances,
+            neighbors: Vec::new(),
         })
     }
 
@@ -81,6 +85,7 @@ impl Truth {
             metric,
             k,
             distances,
+            neighbors: Vec::new(),
         })
     }
 
@@ -126,7 +131,46 @@ impl Truth {
             metric: self.metric,
             k: self.k,
             distances,
+            neighbors: match self.neighbors.is_empty() {
+                true => Vec::new(),
+                false => {
+                    let rows = queries.iter().map(|&q| self.neighbors_of(q as usize));
+                    rows.flatten().copied().collect()
+                }
+            },
         }
+    }
+
+    /// Counts what was found by identifiers, `k` a query, nearest first, and no longer by distances. That is for an
+    /// index that rounds its vectors, because it reports the distances of the rounded ones. Another point at the same
+    /// distance as the true k-th does not count then.
+    pub fn by_identifier(mut self, neighbors: Vec<u64>) -> Result<Self> {
+        if neighbors.len() != self.distances.len() {
+            return Err(Error::TruthShape {
+                values: neighbors.len(),
+                k: self.k,
+            });
+        }
+        self.neighbors = neighbors;
+        Ok(self)
+    }
+
+    fn neighbors_of(&self, query: usize) -> &[u64] {
+        &self.neighbors[query * self.k..(query + 1) * self.k]
+    }
+
+    /// Recall@k of the answer to a query.
+    ///
+    /// # Panics
+    /// When `query` is not below [`Truth::len`].
+    pub fn recall(&self, query: usize, hits: &[Hit], k: usize) -> f64 {
+        let k = k.min(self.k);
+        if self.neighbors.is_empty() || k == 0 {
+            return recall(hits, self.row(query), k);
+        }
+        let sought = &self.neighbors_of(query)[..k];
+        let found = hits.iter().take(k).filter(|hit| sought.contains(&hit.id));
+        found.count() as f64 / k as f64
     }
 
     /// Whether Recall@`k` is defined over `points` points: `k` neighbours are known, or all there are.
@@ -138,6 +182,21 @@ impl Truth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn identifiers_tell_what_was_found_where_distances_are_rounded() {
+        let truth = Truth::new(Metric::Euclidean, vec![1.0, 2.0, 1.0, 2.0], 2).unwrap();
+        let hit = |id, distance| Hit { id, distance };
+        let hits = [hit(7, 1.001), hit(3, 2.001)];
+        assert_eq!(truth.recall(0, &hits, 2), 0.5, "by distance");
+        let truth = truth.by_identifier(vec![7, 3, 3, 9]).unwrap();
+        assert_eq!(truth.recall(0, &hits, 2), 1.0);
+        assert_eq!(truth.recall(0, &hits, 1), 1.0);
+        assert_eq!(truth.recall(1, &hits, 1), 0.0);
+        assert_eq!(truth.recall(1, &hits, 9), 0.5);
+        assert_eq!(truth.select(&[1]).recall(0, &hits, 2), 0.5);
+        assert!(truth.by_identifier(vec![1]).is_err());
+    }
 
     #[test]
     fn distances_of_neighbours_are_recomputed_and_sorted() {

@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(n) => queries.head(n)?,
         None => queries,
     };
-    let truth = truth(args, index.metric(), &data, &queries, known)?;
+    let truth = truth(args, &index, &data, &queries, known)?;
 
     let values = queries.to_f32();
     let rows = input::rows(&values, queries.dim())?;
@@ -253,11 +253,16 @@ fn queries_and_neighbors(
 /// True distances of the queries, computed by brute force when the neighbours are not known.
 fn truth(
     args: &Args,
-    metric: Metric,
+    index: &AnyIndex,
     data: &Dataset,
     queries: &Vectors,
     known: Option<(Ids, PathBuf)>,
 ) -> anyhow::Result<Truth> {
+    let metric = index.metric();
+    let finish = |truth: Truth, neighbors: Vec<u64>| match reports_rounded(index, data) {
+        true => truth.by_identifier(neighbors),
+        false => Ok(truth),
+    };
     let base = data.train.to_f32();
     let values = queries.to_f32();
     let wanted = args.k.max(10);
@@ -272,9 +277,8 @@ fn truth(
         let exact = garlic_data::ground_truth_by(by, &base, dim, &values, wanted)?;
         let neighbors: Vec<u64> = exact.ids.iter().map(|id| id.unsigned_abs()).collect();
         let (base, queries) = (input::rows(&base, dim)?, input::rows(&values, dim)?);
-        return Ok(Truth::from_neighbors(
-            metric, base, queries, &neighbors, exact.k,
-        )?);
+        let truth = Truth::from_neighbors(metric, base, queries, &neighbors, exact.k)?;
+        return Ok(finish(truth, neighbors)?);
     };
     if ids.rows < queries.rows() {
         return Err(Fault::input(format!(
@@ -290,14 +294,24 @@ fn truth(
         .flat_map(|q| ids.row(q)[..columns].iter().map(|id| id.unsigned_abs()))
         .collect();
     let dim = data.train.dim();
-    Truth::from_neighbors(
+    let truth = Truth::from_neighbors(
         metric,
         input::rows(&base, dim)?,
         input::rows(&values, dim)?,
         &neighbors,
         columns,
-    )
-    .with_context(|| path.display().to_string())
+    );
+    truth
+        .and_then(|truth| finish(truth, neighbors))
+        .with_context(|| path.display().to_string())
+}
+
+/// Whether the index reports the distances of rounded vectors, and its identifiers are the rows of the data, so that
+/// they tell what was found.
+fn reports_rounded(index: &AnyIndex, data: &Dataset) -> bool {
+    let rows = data.train.rows() as u64;
+    matches!(index.stored_as(), "f16" | "int8")
+        && (index.updatable()).is_ok_and(|index| index.ids().iter().all(|id| *id < rows))
 }
 
 /// A column of the table: its name, whether any row needs it, and its entries.

@@ -8,7 +8,7 @@ use garlic_linalg::Rows;
 
 use crate::error::Result;
 use crate::evaluate::{Row, chunks};
-use crate::metrics::{WorkMeans, recall};
+use crate::metrics::WorkMeans;
 use crate::quality::{Quality, Sample};
 use crate::target::{Params, Target};
 use crate::truth::Truth;
@@ -80,14 +80,13 @@ pub(super) fn figures(
                 return Ok(None);
             };
             for (sum, answer) in sums.iter_mut().zip(answers?) {
-                let truth = truth.row(i);
-                let sought = [1, 10, k].map(|k| k.min(truth.len()) as u64);
-                let found = sought
-                    .map(|k| (recall(&answer.hits, truth, k as usize) * k as f64).round() as u64);
+                let sought = [1, 10, k].map(|k| k.min(truth.k()) as u64);
+                let share = |k: u64| truth.recall(i, &answer.hits, k as usize);
+                let found = sought.map(|k| (share(k) * k as f64).round() as u64);
                 sum.add(&Figures {
                     found,
                     sought,
-                    samples: vec![Sample::new(&answer.hits, truth)],
+                    samples: vec![Sample::new(&answer.hits, truth.row(i))],
                     work: answer.stats,
                 });
             }
