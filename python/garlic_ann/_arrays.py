@@ -32,18 +32,42 @@ def own_vectors(x: ArrayLike, what: str = "vectors") -> NDArray[np.float32]:
         return np.array(array, np.float32, order="C", copy=True)
 
 
+def source(x: ArrayLike, what: str = "vectors") -> tuple[NDArray[Any], str]:
+    """What a build copies, and its type: the array itself if the extension reads that type, otherwise a copy as float32.
+
+    The extension makes the one copy as float32 that a build works on, so float16 and bfloat16 need no other. They go
+    there as the bits of their numbers.
+    """
+    array = _numbers(x, what)
+    name = array.dtype.name
+    plain = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+    if plain and name in ("float16", "bfloat16"):
+        return array.view(np.uint16), name
+    if plain and name in ("float32", "float64"):
+        return array, name
+    return own_vectors(array, what), "own"
+
+
 def _numbers(x: ArrayLike, what: str) -> NDArray[Any]:
     try:
-        array = np.asarray(x)
+        array = np.asarray(_without_bfloat16(x))
     except ValueError as error:
         raise ValueError(f"{what}: the rows are not equally long ({error})") from None
-    if array.dtype.kind not in _NUMBERS:
+    # numpy knows bfloat16 only through ml_dtypes, whose type is of no kind but converts to float32 without loss.
+    if array.dtype.kind not in _NUMBERS and array.dtype.name != "bfloat16":
         raise ValueError(f"{what}: numbers are needed, these are of type {array.dtype}")
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{what}: an array of one or two axes is needed, this one has the shape {array.shape}"
         )
     return array
+
+
+def _without_bfloat16(x: Any) -> Any:
+    """A bfloat16 tensor of torch as float32, because numpy cannot read it; anything else as it is."""
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":
+        return x.detach().to("cpu").float()
+    return x
 
 
 def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:

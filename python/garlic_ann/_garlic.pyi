@@ -68,6 +68,7 @@ class Handle:
 
 def build(
     vectors: ArrayLike,
+    element: str,
     ids: ArrayLike | None,
     settings: tuple[str, list[tuple[str, str]]],
     threads: int | None,

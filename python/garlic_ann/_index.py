@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
-from ._arrays import cell_numbers, own_vectors, vectors
+from ._arrays import cell_numbers, own_vectors, source, vectors
 from ._progress import Progress, Report
 from ._search import Searchable
 
@@ -178,7 +178,7 @@ class Index(Searchable):
     def _of_first(self, x: NDArray[np.float32], ids: ArrayLike | None) -> _garlic.Handle:
         handle = self._begin()
         if handle is None:
-            return _build(x, ids, self._preset, self._settings, self._threads, self._progress)
+            return _build((x, "own"), ids, self._preset, self._settings, self._threads, self._progress)
         if x.ndim == 2 and len(x) > _garlic.EXHAUSTIVE_POINTS:
             with Progress(self._progress) as report:
                 return _garlic.build_like(handle, x, ids, self._threads, report)
@@ -286,7 +286,7 @@ def build(
         config = {**config, "recall": recall}
     cells = None if partition is None else cell_numbers(partition)
     return Index._of(
-        _build(own_vectors(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
+        _build(source(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
     )
 
 
@@ -319,7 +319,7 @@ def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _build(
-    x: NDArray[np.float32],
+    x: tuple[NDArray[Any], str],
     ids: ArrayLike | None,
     preset: str,
     settings: list[tuple[str, str]],
@@ -328,7 +328,7 @@ def _build(
     partition: list[int] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(x, ids, (preset, settings), threads, report, partition)
+        return _garlic.build(*x, ids, (preset, settings), threads, report, partition)
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

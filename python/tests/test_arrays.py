@@ -39,6 +39,62 @@ def test_any_layout_builds_the_same_index(dtype, order):
     assert garlic.build(given, seed=1).to_bytes() == INDEX.to_bytes()
 
 
+def test_bfloat16_arrays_are_taken():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    given = (WHOLE / 8).astype(ml_dtypes.bfloat16)
+    plain = given.astype(np.float32)
+    index = garlic.build(given, seed=1)
+    assert index.to_bytes() == garlic.build(plain, seed=1).to_bytes()
+    assert (index.search(given[:5], 1)[0] == 0).all()
+    index.add(given[:2], ids=[1000, 1001])
+    np.testing.assert_array_equal(index.get([1000, 1001]), plain[:2])
+
+
+class Tensor:
+    """What is used of a bfloat16 tensor of torch, which numpy cannot read."""
+
+    dtype = "torch.bfloat16"
+
+    def __init__(self, values):
+        self.values = values
+
+    def detach(self):
+        return self
+
+    def to(self, device):
+        assert device == "cpu"
+        return self
+
+    def float(self):
+        return self.values.astype(np.float32)
+
+    def __array__(self, *_, **__):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+
+def test_bfloat16_tensors_are_taken():
+    assert (INDEX.search(Tensor(WHOLE[:3]), 1)[0] == 0).all()
+    assert garlic.build(Tensor(WHOLE), seed=1).to_bytes() == INDEX.to_bytes()
+
+
+def test_real_bfloat16_tensors_are_taken():
+    torch = pytest.importorskip("torch")
+    given = torch.tensor(WHOLE.tolist(), dtype=torch.bfloat16)
+    plain = given.float().numpy()
+    assert garlic.build(given, seed=1).to_bytes() == garlic.build(plain, seed=1).to_bytes()
+
+
+@pytest.mark.parametrize("store", ["f32", "f16", "int8"])
+def test_stored_vectors_are_found_and_near_the_given_ones(store):
+    x = np.random.default_rng(3).normal(size=(300, 6)).astype(np.float16)
+    index = garlic.build(x, seed=1, store=store)
+    assert index.stats()["stored_as"] == store
+    kept = index.get(np.arange(300))
+    tolerance = {"f32": 0, "f16": 0, "int8": 1 / 253}[store] * np.abs(x).max(axis=1, keepdims=True).astype(np.float32)
+    assert (np.abs(kept - x.astype(np.float32)) <= tolerance).all()
+    assert (index.search(kept, 1, exact=True)[0] == 0).all()
+
+
 def test_unaligned_and_read_only():
     raw = np.zeros(6 * 4 + 1, np.uint8)
     unaligned = raw[1:].view(np.float32)

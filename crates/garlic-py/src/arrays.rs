@@ -57,6 +57,43 @@ impl<'py> Vectors<'py> {
     }
 }
 
+/// A copy of vectors as floats, and their dimension; `None` if `element` is none that is read where it lies.
+///
+/// The 16-bit types come as the bits of their numbers. They are converted here, so that there is one copy of all vectors
+/// as 32-bit floats, which the build may work on.
+pub(crate) fn own_values(
+    array: &Bound<'_, PyAny>,
+    element: &str,
+) -> PyResult<Option<(Vec<f32>, usize)>> {
+    let bits = || -> PyResult<PyReadonlyArrayDyn<'_, u16>> { Ok(array.extract()?) };
+    let (values, dim): (Vec<f32>, _) = match element {
+        "float16" => {
+            let bits = bits()?;
+            let mut values = vec![0.0; bits.len()];
+            garlic_simd::widen_f16(bits.as_slice()?, &mut values);
+            (values, bits.shape().last().copied())
+        }
+        "bfloat16" => {
+            let bits = bits()?;
+            let widened = bits.as_slice()?.iter().map(|b| u32::from(*b) << 16);
+            let values = widened.map(f32::from_bits).collect();
+            (values, bits.shape().last().copied())
+        }
+        "float32" => {
+            let floats: PyReadonlyArrayDyn<'_, f32> = array.extract()?;
+            (floats.as_slice()?.to_vec(), floats.shape().last().copied())
+        }
+        "float64" => {
+            let doubles: PyReadonlyArrayDyn<'_, f64> = array.extract()?;
+            // Values beyond float32 become infinity, which the library refuses by name.
+            let values = doubles.as_slice()?.iter().map(|v| *v as f32).collect();
+            (values, doubles.shape().last().copied())
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((values, dim.unwrap_or(0))))
+}
+
 /// Identifiers as `garlic_ann._arrays.identifiers` makes them.
 pub(crate) struct Ids<'py> {
     array: PyReadonlyArray1<'py, u64>,

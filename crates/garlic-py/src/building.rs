@@ -9,7 +9,7 @@ use garlic_ann::{Cancel, Error, Index, Metric, Rows, Stage};
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
 use pyo3::prelude::*;
 
-use crate::arrays::{Ids, Vectors};
+use crate::arrays::{Ids, Vectors, own_values};
 use crate::errors::raise;
 use crate::handle::Handle;
 
@@ -19,9 +19,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How far a build is: stage, steps done, steps of the stage.
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
 
-/// What a builder makes of vectors: an index of them, or one that was trained on them.
-type Make = fn(&AnyBuilder<'static>, Rows<'_>) -> garlic_ann::Result<AnyIndex>;
-
 /// An index of vectors.
 fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::Result<AnyIndex> {
     builder.build(vectors).map(|(index, _)| index)
@@ -30,13 +27,15 @@ fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::
 /// The name of a preset, and pairs of a parameter and its value as text.
 type Settings = (String, Vec<(String, String)>);
 
-/// Builds an index. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
+/// Builds an index. `vectors` and `element` are what `garlic_ann._arrays.source` makes. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
 /// they were found elsewhere.
 #[pyfunction]
-#[pyo3(signature = (vectors, ids, settings, threads, progress, partition))]
+#[pyo3(signature = (vectors, element, ids, settings, threads, progress, partition))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
+    element: &str,
     ids: Option<&Bound<'_, PyAny>>,
     settings: Settings,
     threads: Option<i64>,
@@ -51,7 +50,12 @@ pub(crate) fn build(
     if let Some(partition) = partition {
         builder = builder.partition(partition);
     }
-    work(py, builder, vectors, threads, progress, build_index)
+    match own_values(vectors, element)? {
+        Some((values, dim)) => work(py, builder, threads, progress, move |builder| {
+            builder.build_owned(values, dim).map(|(index, _)| index)
+        }),
+        None => work_on(py, builder, vectors, threads, progress, build_index),
+    }
 }
 
 /// Builds an index with the parameters of another one.
@@ -69,7 +73,7 @@ pub(crate) fn build_like(
     if let Some(ids) = ids {
         builder = builder.ids(Ids::take(ids)?.as_slice()?);
     }
-    work(py, builder, vectors, threads, progress, build_index)
+    work_on(py, builder, vectors, threads, progress, build_index)
 }
 
 /// Trains an index without points on a sample, with the parameters of another one.
@@ -83,7 +87,7 @@ pub(crate) fn train_like(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Handle> {
     let builder = AnyBuilder::new(like.get().snapshot().config());
-    work(py, builder, sample, threads, progress, AnyBuilder::train)
+    work_on(py, builder, sample, threads, progress, AnyBuilder::train)
 }
 
 /// An index without points; none where the parameters are those of an index that does not change.
@@ -103,17 +107,30 @@ pub(crate) fn empty(
     }
 }
 
-/// Lets `make` build from vectors on a thread of its own, with progress and Ctrl-C.
-fn work(
+/// [`work`] on vectors that stay where they are.
+fn work_on(
     py: Python<'_>,
     builder: AnyBuilder<'static>,
     vectors: &Bound<'_, PyAny>,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
-    make: Make,
+    make: fn(&AnyBuilder<'static>, Rows<'_>) -> garlic_ann::Result<AnyIndex>,
 ) -> PyResult<Handle> {
     let vectors = Vectors::take(vectors, "vectors")?;
     let rows = vectors.rows()?;
+    work(py, builder, threads, progress, |builder| {
+        make(builder, rows)
+    })
+}
+
+/// Lets `make` build on a thread of its own, with progress and Ctrl-C.
+fn work(
+    py: Python<'_>,
+    builder: AnyBuilder<'static>,
+    threads: Option<i64>,
+    progress: Option<Py<PyAny>>,
+    make: impl FnOnce(&AnyBuilder<'static>) -> garlic_ann::Result<AnyIndex> + Send,
+) -> PyResult<Handle> {
     let cancel = Arc::new(AtomicBool::new(false));
     let state = State::default();
     let told = Arc::clone(&state);
@@ -126,7 +143,7 @@ fn work(
         // The library has words for none at all; fewer are no more.
         builder = builder.threads(threads.max(0) as usize);
     }
-    let build = || make(&builder, rows);
+    let build = || make(&builder);
     let index = py.detach(|| run(build, &cancel, &state, progress.as_ref()))?;
     Ok(Handle::new(index))
 }
