@@ -48,24 +48,15 @@ struct SmallRotation {
     sums: Vec<i32>,
 }
 
-/// Buffers for a query, and the prepared query.
+/// Buffers to prepare a query.
 #[derive(Debug, Default)]
-pub(crate) struct CodedQuery {
+pub(super) struct QueryBuffers {
     centred: Vec<f32>,
     small: Vec<i8>,
     bytes: Vec<u8>,
     products: Vec<i32>,
     coordinates: Vec<f32>,
     ones: Vec<f32>,
-    query: RowQuery,
-}
-
-impl CodedQuery {
-    /// Estimates the squared distances of positions.
-    #[inline]
-    pub(crate) fn estimate(&self, codes: &[u8], positions: &[u32], out: &mut [f32]) {
-        self.query.estimate(codes, positions, out);
-    }
 }
 
 impl SmallRotation {
@@ -125,16 +116,15 @@ impl RowCodes {
     }
 
     /// Prepares a query.
-    pub(crate) fn prepare(&self, query: &[f32], coded: &mut CodedQuery) {
-        let CodedQuery {
+    pub(super) fn prepare(&self, query: &[f32], buffers: &mut QueryBuffers, row: &mut RowQuery) {
+        let QueryBuffers {
             centred,
             small,
             bytes,
             products,
             coordinates,
             ones,
-            query: row,
-        } = coded;
+        } = buffers;
         let dim = self.mean.len();
         centred.clear();
         centred.extend(query.iter().zip(&*self.mean).map(|(x, m)| x - m));

@@ -3,9 +3,10 @@
 use garlic_core::SearchStats;
 use garlic_simd::Estimate;
 
-use super::codes::CodedQuery;
+use super::Graph;
+use super::codes::QueryBuffers;
 use super::visited::Visited;
-use super::{Graph, NO_NEIGHBOUR};
+use crate::quantize::RowQuery;
 
 /// A position with this bit was expanded.
 const EXPANDED: u32 = 1 << 31;
@@ -15,22 +16,42 @@ const BLOCK: usize = 4;
 const PENDING: usize = 16;
 /// Codes that are requested from memory ahead of their use.
 const REQUESTED: usize = 16;
-/// Estimated codes are dropped from the list of pending ones when there are this many.
-const DROPPED: usize = 256;
-/// Numbers of cells and of bins that a search starts from.
-const START_CELLS: usize = 1;
+/// Points that a search starts from.
 const START_POINTS: usize = 4;
 
 /// Buffers of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
-    query: CodedQuery,
+    buffers: QueryBuffers,
+    pub(crate) prepared: PreparedQuery,
+    /// Cells that have points.
+    cells: Vec<u32>,
     /// Candidates from near to far. Expanded ones are marked.
     pool: Vec<Estimate>,
     visited: Visited,
     /// Points whose codes are prefetched but not read yet.
     pending: Vec<u32>,
     estimates: Vec<f32>,
+}
+
+/// A query, and the cell whose points it starts from.
+#[derive(Debug, Default)]
+pub(crate) struct PreparedQuery {
+    query: RowQuery,
+    start: Option<Start>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    cell: u32,
+    centre: u32,
+}
+
+impl PreparedQuery {
+    /// The cell that the query starts from.
+    pub(crate) fn cell(&self) -> u32 {
+        self.start.map_or(0, |start| start.cell)
+    }
 }
 
 /// When an expansion stops.
@@ -88,13 +109,13 @@ impl Expansion {
 }
 
 impl Graph {
-    /// Estimates the points `self.pending`, offers all that pass `limit` and keeps `most`.
+    /// Estimates the pending points and keeps the best `most` in the pool.
     fn read_starts(&self, most: usize, scratch: &mut Expansion) {
         for at in &scratch.pending {
             self.codes.prefetch(*at);
         }
         scratch.estimates.resize(scratch.pending.len(), 0.0);
-        let (codes, query) = (self.codes.bytes(), &scratch.query);
+        let (codes, query) = (self.codes.bytes(), &scratch.prepared.query);
         query.estimate(codes, &scratch.pending, &mut scratch.estimates);
         scratch.pool.clear();
         for i in 0..scratch.pending.len() {
@@ -102,40 +123,55 @@ impl Graph {
         }
     }
 
-    /// Searches the graph for candidates near `query`. `bin_starts` appends one point of every bin of a cell.
+    /// Prepares a query, and finds the cell whose central point is nearest.
+    pub(crate) fn prepare(&self, query: &[f32], scratch: &mut Expansion) {
+        let Expansion {
+            buffers, prepared, ..
+        } = scratch;
+        self.codes.prepare(query, buffers, &mut prepared.query);
+        let points = self.points();
+        let centres = (0..).zip(&*self.centres);
+        let centres = centres.filter(|(_, at)| (**at as usize) < points);
+        scratch.cells.clear();
+        scratch.pending.clear();
+        for (cell, at) in centres {
+            scratch.cells.push(cell);
+            scratch.pending.push(*at);
+        }
+        self.read_starts(1, scratch);
+        let nearest = scratch.pool.first().map(|e| e.at);
+        let number = scratch.pending.iter().position(|at| Some(*at) == nearest);
+        scratch.prepared.start = number.map(|number| Start {
+            cell: scratch.cells[number],
+            centre: scratch.pending[number],
+        });
+    }
+
+    /// Searches the graph for candidates near the prepared query. `bin_starts` appends one point of every bin of a
+    /// cell.
     pub(crate) fn expand(
         &self,
-        query: &[f32],
         limits: &Limits,
         bin_starts: impl Fn(usize, &mut Vec<u32>),
         scratch: &mut Expansion,
     ) -> Expanded {
         let points = self.points();
-        let mut work = Expanded::default();
-        self.codes.prepare(query, &mut scratch.query);
+        let mut work = Expanded {
+            codes: self.centres.len() as u64,
+            ..Expanded::default()
+        };
         scratch.visited.start(points);
         if let Some(at) = limits.unvisited {
             scratch.visited.insert(at);
         }
-        // The nearest cells, by their central points.
         scratch.pending.clear();
-        let in_range = |at: &&u32| (**at as usize) < points;
-        let centres = self.centres.iter().filter(in_range);
-        scratch.pending.extend(centres);
-        work.codes += scratch.pending.len() as u64;
-        self.read_starts(START_CELLS, scratch);
-        let cells: Vec<u32> = scratch.pool.iter().map(|e| e.at).collect();
-        scratch.pending.clear();
-        for centre in cells {
+        if let Some(Start { cell, centre }) = scratch.prepared.start {
+            bin_starts(cell as usize, &mut scratch.pending);
+            scratch.pending.retain(|at| *at != centre);
             scratch.pending.push(centre);
-            if let Some(cell) = self.centres.iter().position(|c| *c == centre) {
-                bin_starts(cell, &mut scratch.pending);
-            }
         }
         let allowed = |at: &u32| (*at as usize) < points && Some(*at) != limits.unvisited;
         scratch.pending.retain(allowed);
-        scratch.pending.sort_unstable();
-        scratch.pending.dedup();
         work.codes += scratch.pending.len() as u64;
         self.read_starts(START_POINTS, scratch);
         for e in &scratch.pool {
@@ -174,21 +210,13 @@ impl Graph {
                 candidate.at |= EXPANDED;
                 next += 1;
                 work.hops += 1;
-                if read >= DROPPED {
-                    scratch.pending.drain(..read);
-                    (requested, read) = (requested - read, 0);
-                }
                 let from = at as usize * self.degree;
                 let list = lists.get(from..from + self.degree).unwrap_or_default();
-                for neighbour in list {
-                    if *neighbour == NO_NEIGHBOUR {
-                        break;
-                    }
-                    work.edges += 1;
-                    if (*neighbour as usize) < points && scratch.visited.insert(*neighbour) {
-                        scratch.pending.push(*neighbour);
-                    }
-                }
+                work.edges += list.len() as u64;
+                let Expansion {
+                    visited, pending, ..
+                } = scratch;
+                visited.insert_all(list, points, pending);
                 if let Some(after) = scratch.pool.get(next) {
                     self.prefetch(after.at & !EXPANDED);
                 }
@@ -200,6 +228,7 @@ impl Graph {
             requested = requested.max(request);
             let block = BLOCK.min(scratch.pending.len() - read);
             if block == 0 {
+                scratch.visited.remove_all(&scratch.pending);
                 return;
             }
             let mut estimates = [0.0; BLOCK];
@@ -208,9 +237,8 @@ impl Graph {
             read += block;
             work.codes += block as u64;
             let positions = &positions[..block];
-            scratch
-                .query
-                .estimate(codes, positions, &mut estimates[..block]);
+            let query = &scratch.prepared.query;
+            query.estimate(codes, positions, &mut estimates[..block]);
             for (at, estimate) in positions.iter().zip(estimates) {
                 if estimate > limit {
                     continue;

@@ -54,7 +54,8 @@ fn recall(values: &[f32], graph: &Graph, k: usize, ratio: f32) -> (f64, Expanded
     };
     let (mut found, mut work) = (0, Expanded::default());
     for query in queries.chunks(DIM) {
-        let done = graph.expand(query, &limits, starts, &mut scratch);
+        graph.prepare(query, &mut scratch);
+        let done = graph.expand(&limits, starts, &mut scratch);
         work.hops += done.hops;
         work.codes += done.codes;
         let mut candidates = Vec::new();
@@ -118,7 +119,8 @@ fn candidates_are_limited() {
         unvisited: None,
     };
     let mut scratch = Expansion::default();
-    let work = graph.expand(&values[..DIM], &limits, |_, _| (), &mut scratch);
+    graph.prepare(&values[..DIM], &mut scratch);
+    let work = graph.expand(&limits, |_, _| (), &mut scratch);
     let mut candidates = Vec::new();
     scratch.copy_to(&mut candidates);
     assert!(

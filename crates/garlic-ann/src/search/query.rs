@@ -80,7 +80,8 @@ impl Snapshot<'_> {
         observe: impl FnMut(Reranked),
     ) -> SearchStats {
         if let (Some(ratio), Some(graph)) = (plan.expand_ratio, self.graph()) {
-            return self.search_graph(graph, query, plan, ratio, scratch, best, observe);
+            graph.prepare(query, &mut scratch.expansion);
+            return self.search_prepared(graph, query, plan, ratio, scratch, best, observe);
         }
         let mut work = SearchStats::default();
         let residual_squared = self.rotate_for_estimates(query, scratch);

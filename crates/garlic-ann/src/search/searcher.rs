@@ -1,5 +1,6 @@
 //! Runs queries, one at a time with reused buffers or many in parallel.
 
+use super::expand::ORDERED_QUERIES;
 use super::plan::{Planned, plan};
 use super::query::QueryScratch;
 use crate::segment::{Index, Snapshot};
@@ -116,6 +117,22 @@ impl Index {
             self.check_query(query, row)?;
         }
         let mut answers = vec![Answer::default(); queries.len()];
+        if let (Some(ratio), Some(graph), None, false, false) = (
+            planned.plan.expand_ratio,
+            self.snapshot().graph(),
+            &planned.allowed,
+            planned.plan.exact,
+            planned.plan.all,
+        ) {
+            for (i, answers) in answers.chunks_mut(ORDERED_QUERIES).enumerate() {
+                let start = i * ORDERED_QUERIES;
+                let asked = queries.slice(start..start + answers.len());
+                let embedded = self.embedding.queries(asked);
+                let queries = (asked, embedded.rows());
+                self.search_ordered(graph, queries, &planned.plan, ratio, answers)?;
+            }
+            return Ok(answers);
+        }
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
             self.run_batch(queries, start, &planned, &mut searcher.scratch, answers)

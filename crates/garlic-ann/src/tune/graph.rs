@@ -181,6 +181,7 @@ fn trial_query(
     let mut sorted = distances.clone();
     let (_, radius, _) = sorted.select_nth_unstable_by(k - 1, f32::total_cmp);
     let mut scratch = Expansion::default();
+    graph.prepare(query, &mut scratch);
     let run = |ratio: &f32| {
         let limits = Limits {
             k,
@@ -188,7 +189,7 @@ fn trial_query(
             candidates: pool_size(k),
             unvisited: None,
         };
-        let done = graph.expand(query, &limits, |_, _| (), &mut scratch);
+        let done = graph.expand(&limits, |_, _| (), &mut scratch);
         let mut found = Vec::new();
         scratch.copy_to(&mut found);
         let near = found.iter().filter(|f| distances[f.at as usize] <= *radius);

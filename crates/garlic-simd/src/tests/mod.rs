@@ -4,8 +4,8 @@ use super::*;
 use proptest::prelude::*;
 
 mod codes;
-mod row_codes;
 mod int8;
+mod row_codes;
 mod rows;
 mod select;
 mod stored;
