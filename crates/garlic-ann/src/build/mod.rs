@@ -12,7 +12,7 @@ use crate::plan::Calibration;
 use crate::segment::{BuildStats, Index, Segment};
 use crate::streams;
 use crate::transform::residuals_squared;
-use crate::tune::calibrate;
+use crate::tune::{calibrate, calibrate_for};
 use crate::{transform, tune};
 use storage::stored_type;
 
@@ -32,7 +32,7 @@ use garlic_core::vectors::StoredVectors;
 use garlic_core::{
     BuildReport, Cancel, Error, Metric, Progress, Result, Seconds, Stage, Transform,
 };
-use garlic_linalg::Rows;
+use garlic_linalg::{Matrix, Rows};
 
 /// Receives the progress of a build.
 type Callback<'a> = Box<dyn Fn(&Progress<'_>) + Send + Sync + 'a>;
@@ -48,6 +48,7 @@ pub struct Builder<'a> {
     cancel: Cancel,
     ids: Option<Vec<u64>>,
     partition: Option<Vec<u32>>,
+    queries_like: Option<Matrix>,
 }
 
 impl std::fmt::Debug for Builder<'_> {
@@ -148,6 +149,15 @@ impl<'a> Builder<'a> {
         self
     }
 
+    /// A sample of the queries that will be asked. Recall targets are measured with it instead of held-out points, as
+    /// [`Index::tune`] does. The sample is copied.
+    #[must_use]
+    pub fn queries_like(mut self, queries: Rows<'_>) -> Self {
+        let all: Vec<u32> = (0..queries.len() as u32).collect();
+        self.queries_like = Some(Matrix::gather(queries, &all));
+        self
+    }
+
     /// Number of worker threads. The default is the number of cores. The index does not depend on it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
@@ -229,6 +239,9 @@ impl<'a> Builder<'a> {
         check_finite(vectors)?;
         check_scale(vectors, self.config.metric)?;
         let embedding = Embedding::fit(self.config.metric, vectors);
+        if let Some(queries) = &self.queries_like {
+            tune::check_sample(queries.as_rows(), vectors.dim(), &embedding)?;
+        }
         let embedded = embedding.vectors(vectors)?;
         self.build_stages(embedded.rows(), embedding)
     }
@@ -296,7 +309,11 @@ impl<'a> Builder<'a> {
 
         let stage_start = Instant::now();
         let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
-        index.calibration = Arc::new(calibrate(&index, &held, cancel, &step)?);
+        let calibration = match &self.queries_like {
+            Some(queries) => calibrate_for(&index, queries.as_rows(), cancel, &step)?,
+            None => calibrate(&index, &held, cancel, &step)?,
+        };
+        index.calibration = Arc::new(calibration);
         self.report_progress(Stage::Calibrate, 1, 1);
         seconds.calibrate = seconds_since(stage_start);
         seconds.total = seconds_since(start);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Number of held-out points that served as queries.
+    /// Number of held-out points, or queries of a sample, that served as queries.
     pub queries: usize,
     /// Number of points of the index at that time. 0 in old files.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -19,6 +19,10 @@ pub struct Calibration {
     /// Factor by which searches reduce the allowed misses because a check found targets missed. 1 if none were.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub correction: f64,
+    /// How many times fewer misses a calibration by stored points has to allow for queries like those of a sample. 1 if
+    /// the index was not tuned for a sample. A training, which has no sample, starts with it as its correction.
+    #[serde(default = "one", rename = "sample", skip_serializing_if = "is_one")]
+    pub sample_correction: f64,
     /// Number of points at the last check of the targets. 0 if there was none since calibration.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checked: usize,
@@ -36,6 +40,7 @@ impl Default for Calibration {
             points: 0,
             coarse_routing: false,
             correction: 1.0,
+            sample_correction: 1.0,
             checked: 0,
             stale: false,
             settings: Vec::new(),
@@ -74,7 +79,7 @@ pub struct Setting {
 
 impl Setting {
     /// An extrapolated setting with more work than this one. It is assumed to miss a quarter of what this one misses.
-    pub(crate) fn extrapolated(&self) -> Self {
+    fn extrapolated(&self) -> Self {
         Self {
             measured: 1.0 - (1.0 - self.measured) / 4.0,
             probes: self.probes.saturating_mul(2),
@@ -124,6 +129,15 @@ impl Calibration {
         let covering = measured.clone().filter(|m| *m >= k).min();
         let near = covering.or(measured.max());
         self.settings.iter().filter(move |s| Some(s.k) == near)
+    }
+
+    /// This table, calibrated by stored points, for an index that had been tuned as `before` says.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        Self {
+            correction: self.correction.max(before.sample_correction),
+            sample_correction: before.sample_correction,
+            ..self
+        }
     }
 
     /// The plan for a recall target in an index of `now` points. It allows fewer misses if points were added since

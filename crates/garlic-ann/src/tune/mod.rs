@@ -19,10 +19,12 @@ mod tuner;
 
 pub use exhaustive::{Cause, Exhaustive};
 
-use garlic_linalg::{Rows, permutation};
+use garlic_core::metric::Embedding;
+use garlic_core::validate::check_query;
+use garlic_linalg::{Matrix, Rows, permutation};
 
 use crate::search::CostModel;
-use garlic_core::{Cancel, Result};
+use garlic_core::{Cancel, Error, Result};
 use ground_truth::ground_truth;
 use measure::{Evaluator, Query, project};
 use profile::profile;
@@ -45,12 +47,16 @@ const MIN_PROFILED_NEIGHBOURS: usize = 500;
 
 /// Number of calibration queries for `points` points with `values` coordinates in total.
 pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
-    const MAX_MADDS: f64 = 1.5e11;
-    let affordable = (MAX_MADDS / values.max(1) as f64) as usize;
     let asked = config.tuning.calibration_queries;
     asked
         .min(points / POINTS_PER_QUERY)
-        .min(affordable.max(100))
+        .min(affordable_queries(values))
+}
+
+/// Number of queries whose true neighbours among points with `values` coordinates in total can be found in short time.
+fn affordable_queries(values: usize) -> usize {
+    const MAX_MADDS: f64 = 1.5e11;
+    ((MAX_MADDS / values.max(1) as f64) as usize).max(MIN_SAMPLE)
 }
 
 /// Chooses the rows that are held out of the training as calibration queries, in order.
@@ -75,16 +81,115 @@ pub(crate) fn calibrate(
     let queries = held
         .iter()
         .map(|position| Query::held(&snapshot, *position));
-    calibrate_with(index, queries.collect(), cancel, step)
+    calibrate_with(index, queries.collect(), cancel, step).map(|(table, _)| table)
 }
 
-/// Calibrates an index with queries whose neighbours are not known yet. Runs in the current rayon pool.
+/// Least number of queries of a sample.
+pub(crate) const MIN_SAMPLE: usize = 100;
+/// Targets, and the number of neighbours as an index into [`KS`], at which a calibration by stored points is compared
+/// with a sample.
+const COMPARED_TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
+const COMPARED_KS: usize = 1;
+/// A correction that makes searches read everything, if no other is enough.
+const READ_EVERYTHING: f64 = 1e6;
+
+/// Fails unless queries can serve as a sample for vectors of the dimension `dim`, which is the user's.
+pub(crate) fn check_sample(queries: Rows<'_>, dim: usize, embedding: &Embedding) -> Result<()> {
+    for (row, query) in queries.iter().enumerate() {
+        check_query(query, dim, embedding, row)?;
+    }
+    match queries.len() {
+        MIN_SAMPLE.. => Ok(()),
+        count => Err(Error::Config {
+            key: "queries".into(),
+            message: format!(
+                "a sample of {count} is too small to measure recall targets with; give at least {MIN_SAMPLE}"
+            ),
+        }),
+    }
+}
+
+/// Calibrates an index for queries like those of a checked sample. Runs in the current rayon pool.
+pub(crate) fn calibrate_for(
+    index: &Index,
+    sample: Rows<'_>,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<Calibration> {
+    // A sample is used even if the configuration holds out no points.
+    let most = Config::default().tuning.calibration_queries;
+    let most = most.max(index.config.tuning.calibration_queries);
+    let values = index.len() * index.transform.dim();
+    let order = permutation(sample.len(), index.config.seed, streams::CALIBRATION);
+    let mut chosen: Vec<u32> = order;
+    chosen.truncate(affordable_queries(values).min(most));
+    chosen.sort_unstable();
+    let chosen = Matrix::gather(sample, &chosen);
+    let embedded = index.embedding.queries(chosen.as_rows());
+    let queries = embedded.rows().iter().map(Query::given).collect();
+    let (mut table, queries) = calibrate_with(index, queries, cancel, step)?;
+    table.sample_correction = sample_correction(index, &queries, cancel)?;
+    Ok(table)
+}
+
+/// How many times fewer misses a calibration by stored points has to allow, so that it meets the targets for these
+/// queries. If no factor is enough, searches read everything after a training, until the index is tuned again.
+fn sample_correction(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<f64> {
+    let at = COMPARED_KS;
+    let (k, _) = KS[at];
+    if index.len() <= 2 * k {
+        return Ok(1.0);
+    }
+    let (table, _) = calibrate_with(index, stored_queries(index), cancel, &|_, _| {})?;
+    let evaluator = Evaluator {
+        index,
+        queries: &queries[..queries.len().min(CHECK_QUERIES)],
+        at,
+        k,
+        cost_model: &CostModel::new(index),
+    };
+    for correction in CORRECTIONS {
+        let mut is_met = true;
+        for target in COMPARED_TARGETS {
+            let plan = table.plan(k, 1.0 - (1.0 - target) / correction);
+            is_met &= plan.all || {
+                let measured = evaluator.run(&plan, cancel)?;
+                measured.mean + measured.error >= target
+            };
+            if !is_met {
+                break;
+            }
+        }
+        if is_met {
+            return Ok(correction);
+        }
+    }
+    Ok(READ_EVERYTHING)
+}
+
+/// Some stored points as queries.
+fn stored_queries(index: &Index) -> Vec<Query> {
+    let snapshot = Snapshot::new(index);
+    let points: Vec<u32> = match index.spills() {
+        true => index.first_positions(),
+        false => snapshot.admitted().collect(),
+    };
+    let seed = index.config.seed ^ points.len() as u64;
+    let order = permutation(points.len(), seed, streams::CALIBRATION);
+    let chosen = order.into_iter().take(CHECK_QUERIES);
+    chosen
+        .map(|i| Query::held(&snapshot, points[i as usize]))
+        .collect()
+}
+
+/// Calibrates an index with queries whose neighbours are not known yet. Also returns the queries with their neighbours,
+/// in another order. Runs in the current rayon pool.
 fn calibrate_with(
     index: &Index,
     mut queries: Vec<Query>,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<Calibration> {
+) -> Result<(Calibration, Vec<Query>)> {
     let (ks, shares): (Vec<usize>, Vec<f64>) =
         KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
     let mut table = Calibration {
@@ -93,7 +198,7 @@ fn calibrate_with(
         ..Calibration::default()
     };
     if queries.is_empty() {
-        return Ok(table);
+        return Ok((table, queries));
     }
     // Held-out points are ordered by cell, and larger `k` use only the first queries. Shuffle them.
     let order = permutation(queries.len(), index.config.seed, streams::CALIBRATION_ORDER);
@@ -129,7 +234,7 @@ fn calibrate_with(
         let tuner = Tuner::new(&evaluator, profile, table.coarse_routing);
         table.settings.extend(tuner.find_settings(&step, cancel)?);
     }
-    Ok(table)
+    Ok((table, queries))
 }
 
 /// Number of queries for a number of neighbours with this share.
@@ -149,18 +254,13 @@ const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 /// smallest correction that meets them, but not less than the current one. If none does, the result is marked stale.
 /// Runs in the current rayon pool.
 pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
-    let snapshot = Snapshot::new(index);
-    let points: Vec<u32> = snapshot.admitted().collect();
-    let seed = index.config.seed ^ points.len() as u64;
-    let order = permutation(points.len(), seed, streams::CALIBRATION);
-    let chosen = order.into_iter().take(CHECK_QUERIES);
-    let chosen: Vec<u32> = chosen.map(|i| points[i as usize]).collect();
     let ks = KS.map(|(k, _)| k);
-    let chosen = chosen.iter().map(|p| Query::held(&snapshot, *p));
-    let queries = ground_truth(&snapshot, chosen.collect(), &ks, cancel)?;
+    let snapshot = Snapshot::new(index);
+    let points = snapshot.admitted().count();
+    let queries = ground_truth(&snapshot, stored_queries(index), &ks, cancel)?;
     let cost_model = CostModel::new(index);
     let mut next = Calibration {
-        checked: points.len(),
+        checked: points,
         ..(*index.calibration).clone()
     };
     let present = next.correction;
@@ -178,7 +278,7 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
                 k,
                 cost_model: &cost_model,
             };
-            let plan = next.plan_for(k, target, points.len());
+            let plan = next.plan_for(k, target, points);
             is_met = plan.all || {
                 let measured = evaluator.run(&plan, cancel)?;
                 measured.mean + measured.error >= target

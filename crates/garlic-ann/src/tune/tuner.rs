@@ -6,7 +6,7 @@
 
 use super::measure::{Evaluator, Measured};
 use super::profile::{Profile, RERANK_PRUNE_RATIOS};
-use crate::plan::{Plan, Setting};
+use crate::plan::{Calibration, Plan, Setting};
 use garlic_core::{Cancel, Result};
 
 /// Recall targets that settings are looked for. Searches interpolate between them.
@@ -186,17 +186,15 @@ impl<'a> Tuner<'a> {
         let Some(last) = self.settings.last() else {
             return Ok(false);
         };
-        let beyond = setting(&last.plan, last.target, last.measured.recall).extrapolated();
-        if beyond.measured < target {
+        let table = Calibration {
+            coarse_routing: self.coarse_routing,
+            settings: vec![setting(&last.plan, last.target, last.measured.recall)],
+            ..Calibration::default()
+        };
+        let plan = table.plan(self.evaluator.k, target);
+        if plan.all {
             return Ok(false);
         }
-        let plan = Plan {
-            probes: beyond.probes,
-            rerank: beyond.rerank,
-            bin_prune_ratio: beyond.bin_prune_ratio,
-            rerank_prune_ratio: beyond.rerank_prune_ratio,
-            ..last.plan
-        };
         let measured = self.evaluator.run_first(&plan, cancel)?;
         Ok(measured.cost < self.most_cost())
     }

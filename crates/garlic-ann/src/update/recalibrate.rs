@@ -1,11 +1,11 @@
 //! Recalibration: measures the recall targets again.
 
-use garlic_core::{Cancel, Result};
-use garlic_linalg::permutation;
+use garlic_core::{Cancel, Error, Result};
+use garlic_linalg::{Rows, permutation};
 
 use crate::segment::{Index, Snapshot};
 use crate::streams;
-use crate::tune::{calibrate, calibration_queries};
+use crate::tune::{calibrate, calibrate_for, calibration_queries, check_sample};
 use std::sync::Arc;
 
 impl Index {
@@ -53,6 +53,40 @@ impl Index {
         let calibration = workers
             .get()?
             .install(|| calibrate(&next, &held, &Cancel::default(), &|_, _| {}))?;
+        next.calibration = Arc::new(calibration.after(&self.calibration));
+        *self = next;
+        Ok(())
+    }
+
+    /// Measures what recall targets need for queries like those of a sample, and compacts the index.
+    ///
+    /// A build measures this on points of the index. Queries that do not resemble them, such as questions that search
+    /// answers, may miss its targets. The sample should consist of at least 100 queries as users ask them. At most as
+    /// many as the parameter `calibration_queries` says are used.
+    ///
+    /// After later changes, checks and trainings have only points to measure with. They keep how many times fewer
+    /// misses they have to allow ([`Calibration::sample_correction`](crate::Calibration::sample_correction)). Tune
+    /// again to measure it again.
+    ///
+    /// # Errors
+    /// Fails if the sample is too small, if a query is not valid, if the index is empty or its file is damaged, or if no
+    /// worker threads can be started.
+    pub fn tune(&mut self, queries: Rows<'_>) -> Result<()> {
+        self.check_layout()?;
+        let dim = self.embedding.outer_dim(self.transform.dim());
+        check_sample(queries, dim, &self.embedding)?;
+        if self.is_empty() {
+            return Err(Error::NoVectors);
+        }
+        let mut next = self.clone();
+        // An index with points in two cells never changes, so it is compact.
+        if !next.spills() {
+            next.compact()?;
+        }
+        let workers = next.workers.clone();
+        let calibration = workers
+            .get()?
+            .install(|| calibrate_for(&next, queries, &Cancel::default(), &|_, _| {}))?;
         next.calibration = Arc::new(calibration);
         *self = next;
         Ok(())
