@@ -31,9 +31,9 @@ fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::
 type Settings = (String, Vec<(String, String)>);
 
 /// Builds an index. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
-/// they were found elsewhere.
+/// they were found elsewhere. `queries_like` is a sample of the queries that recall targets are measured with.
 #[pyfunction]
-#[pyo3(signature = (vectors, ids, settings, threads, progress, partition))]
+#[pyo3(signature = (vectors, ids, settings, threads, progress, partition, queries_like))]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
@@ -42,6 +42,7 @@ pub(crate) fn build(
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
     partition: Option<Vec<u32>>,
+    queries_like: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Handle> {
     let (preset, settings) = settings;
     let mut builder = AnyBuilder::new(config(&preset, settings).map_err(raise)?);
@@ -50,6 +51,10 @@ pub(crate) fn build(
     }
     if let Some(partition) = partition {
         builder = builder.partition(partition);
+    }
+    if let Some(queries) = queries_like {
+        let queries = Vectors::take(queries, "queries_like")?;
+        builder = builder.queries_like(queries.rows()?);
     }
     work(py, builder, vectors, threads, progress, build_index)
 }

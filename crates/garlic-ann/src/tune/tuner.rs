@@ -150,7 +150,7 @@ impl<'a> Tuner<'a> {
             self.correct((1.0 / share).clamp(0.25, 1.5));
             let is_affordable = measured.cost < most_cost;
             let off = share.ln().abs();
-            let is_close = share >= MIN_MISS_SHARE && share <= MAX_MISS_SHARE;
+            let is_close = (MIN_MISS_SHARE..=MAX_MISS_SHARE).contains(&share);
             if is_affordable && kept.as_ref().is_none_or(|(other, _)| off < *other) {
                 let tried = Tried {
                     target,
