@@ -73,8 +73,7 @@ def build(
     settings: tuple[str, list[tuple[str, str]]],
     threads: int | None,
     progress: Callable[[str, int, int], None] | None,
-    partition: list[int] | None,
-    queries_like: NDArray[np.float32] | None,
+    found: tuple[list[int] | None, NDArray[np.float32] | None],
 ) -> Handle: ...
 def build_like(
     like: Handle,

@@ -332,7 +332,7 @@ def _build(
     queries_like: NDArray[np.float32] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(x, ids, (preset, settings), threads, report, partition, queries_like)
+        return _garlic.build(x, ids, (preset, settings), threads, report, (partition, queries_like))
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

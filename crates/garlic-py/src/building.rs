@@ -30,10 +30,13 @@ fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::
 /// The name of a preset, and pairs of a parameter and its value as text.
 type Settings = (String, Vec<(String, String)>);
 
-/// Builds an index. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
-/// they were found elsewhere. `queries_like` is a sample of the queries that recall targets are measured with.
+/// What a build uses instead of finding it: the cell of each row, and a sample of the queries that recall targets are
+/// measured with.
+type Found<'py> = (Option<Vec<u32>>, Option<Bound<'py, PyAny>>);
+
+/// Builds an index. `progress` is called with a stage, steps done and steps in all.
 #[pyfunction]
-#[pyo3(signature = (vectors, ids, settings, threads, progress, partition, queries_like))]
+#[pyo3(signature = (vectors, ids, settings, threads, progress, found))]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
@@ -41,9 +44,9 @@ pub(crate) fn build(
     settings: Settings,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
-    partition: Option<Vec<u32>>,
-    queries_like: Option<&Bound<'_, PyAny>>,
+    found: Found<'_>,
 ) -> PyResult<Handle> {
+    let (partition, queries_like) = found;
     let (preset, settings) = settings;
     let mut builder = AnyBuilder::new(config(&preset, settings).map_err(raise)?);
     if let Some(ids) = ids {
@@ -53,7 +56,7 @@ pub(crate) fn build(
         builder = builder.partition(partition);
     }
     if let Some(queries) = queries_like {
-        let queries = Vectors::take(queries, "queries_like")?;
+        let queries = Vectors::take(&queries, "queries_like")?;
         builder = builder.queries_like(queries.rows()?);
     }
     work(py, builder, vectors, threads, progress, build_index)
