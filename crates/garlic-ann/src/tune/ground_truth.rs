@@ -101,8 +101,14 @@ impl Candidates {
         if self.list.len() >= self.full {
             let by_high = |a: &(f32, f32, u32), b: &(f32, f32, u32)| a.1.total_cmp(&b.1);
             let (_, last, _) = self.list.select_nth_unstable_by(self.most - 1, by_high);
-            self.limit = last.1;
-            self.list.retain(|(low, ..)| *low <= self.limit);
+            // A damaged file may hold values that are not numbers. They limit nothing and stay candidates.
+            self.limit = if last.1.is_nan() {
+                f32::INFINITY
+            } else {
+                last.1
+            };
+            self.list
+                .retain(|(low, ..)| low.is_nan() || *low <= self.limit);
             // Many points may be equally near.
             self.full = (2 * self.list.len()).max(2 * self.most + SPARE_CANDIDATES);
         }
@@ -173,7 +179,7 @@ fn compare(
                 };
                 // The squared sum of two lengths is at most twice the sum of their squares.
                 let low = estimate - rounding * 2.0 * (a + b);
-                // A negated comparison, so that a value that is not a number stays a candidate.
+                // A value that is not a number stays a candidate.
                 let is_far = low > found.limit;
                 if !is_far && Some(block[at]) != queries[number].position {
                     let high = estimate + rounding * 2.0 * (a + b);
