@@ -264,6 +264,7 @@ def build(
     metric: str = "euclidean",
     preset: str = "default",
     partition: ArrayLike | None = None,
+    queries_like: ArrayLike | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | Report = False,
@@ -273,7 +274,9 @@ def build(
 
     ``recall`` is the default recall target of searches. The other parameters are those of :class:`Index`. Identifiers are
     row numbers unless ``ids`` gives others. ``partition`` uses cells that were found elsewhere: it has the number of each
-    row's cell, below 2**32, and frames, bins and codes are fitted to these cells. ``x`` is copied once, so other threads may
+    row's cell, below 2**32, and frames, bins and codes are fitted to these cells. ``queries_like`` is
+    a sample of the queries that will be asked, at least 100, if they do not resemble the rows of ``x``: recall targets are
+    measured with it, as :meth:`Index.tune` does. ``x`` is copied once, so other threads may
     change it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
 
     >>> import numpy as np, garlic_ann as garlic
@@ -285,9 +288,9 @@ def build(
     if recall is not None:
         config = {**config, "recall": recall}
     cells = None if partition is None else cell_numbers(partition)
-    return Index._of(
-        _build(source(x), ids, preset, _settings(metric, seed, config), threads, progress, cells)
-    )
+    sample = None if queries_like is None else own_vectors(queries_like)
+    settings = _settings(metric, seed, config)
+    return Index._of(_build(source(x), ids, preset, settings, threads, progress, cells, sample))
 
 
 def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
@@ -326,9 +329,10 @@ def _build(
     threads: int | None,
     progress: bool | Report,
     partition: list[int] | None = None,
+    queries_like: NDArray[np.float32] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(*x, ids, (preset, settings), threads, report, partition)
+        return _garlic.build(*x, ids, (preset, settings), threads, report, (partition, queries_like))
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -16,8 +16,6 @@ from ._garlic import Filter, Handle, route
 Found = tuple[NDArray[np.float32], NDArray[np.int64]]
 Allowed = Union[ArrayLike, Iterable[int], Callable[[int], Any], Filter]
 
-# Recall targets that `tune` tries, in order.
-_TARGETS = (0.5, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
 
 
 class Searchable:
@@ -216,46 +214,6 @@ class Searchable:
             return np.zeros(rows + 1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64)
         return handle.range(queries, radius, recall, filter, threads)
 
-    def tune(
-        self, queries: ArrayLike, k: int = 10, *, recall: float = 0.95, threads: int | None = None
-    ) -> dict[str, Any]:
-        """The options with which ``search`` finds the share ``recall`` of the true neighbours of these queries.
-
-        The index measured what recall targets take for queries that resemble its points. Other queries, such as texts
-        that search images, may need more. This method finds the true neighbours of a sample of such queries by exact
-        search. It returns the cheapest target that reaches the recall on them, or ``{"exact": True}`` if none does. The
-        index does not change.
-
-        >>> import numpy as np, garlic_ann as garlic
-        >>> random = np.random.default_rng(1)
-        >>> x = random.normal(size=(3000, 8)).astype(np.float32)
-        >>> index = garlic.build(x, seed=1)
-        >>> queries = random.normal(size=(100, 8)).astype(np.float32) * 2
-        >>> settings = index.tune(queries, k=5, recall=0.9)
-        >>> distances, ids = index.search(queries, k=5, **settings)
-        """
-        if not 0 < recall < 1:
-            raise ValueError(
-                f"search parameter `recall` is {recall}: must be above 0 and below 1; search exactly to find all neighbours"
-            )
-        queries = np.atleast_2d(np.asarray(queries))
-        if len(queries) == 0:
-            raise ValueError("queries: some are needed to measure with")
-        truth, ids = self.search(queries, k, exact=True, threads=threads)
-        there = ids >= 0
-        # Ties at the end count whichever of them is found.
-        reach = np.where(there, truth, -np.inf).max(axis=1, keepdims=True)
-        wanted = there.sum()
-        low, high = 0, len(_TARGETS)
-        while low < high:
-            middle = (low + high) // 2
-            found, _ = self.search(queries, k, recall=_TARGETS[middle], threads=threads)
-            if (found <= reach).sum() >= recall * wanted:
-                high = middle
-            else:
-                low = middle + 1
-        return {"exact": True} if low == len(_TARGETS) else {"recall": _TARGETS[low]}
-
     def route(self, queries: ArrayLike, count: int = 1) -> NDArray[np.int64]:
         """The numbers of the ``count`` nearest cells of each query, nearest first. Changes of the index renumber cells.
 
@@ -320,6 +278,24 @@ class Searchable:
         handle = self._peek()
         if handle is not None:
             handle.recalibrate()
+
+    def tune(self, queries: ArrayLike) -> None:
+        """Measures what recall targets take for queries like these, and compacts the index.
+
+        A build measures its recall targets with points of the index. Queries that do not resemble them, such as texts that
+        search images, may miss these targets. Give a sample of such queries, at least 100. Trainings after later changes
+        keep how many times fewer misses searches have to allow; call it again to measure it again.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> random = np.random.default_rng(1)
+        >>> x = random.normal(size=(5000, 8)).astype(np.float32)
+        >>> index = garlic.build(x, seed=1)
+        >>> queries = random.normal(size=(300, 8)).astype(np.float32) * 2
+        >>> index.tune(queries[:200])
+        >>> distances, ids = index.search(queries[200:], k=5, recall=0.9)
+        """
+        handle = self._have()
+        handle.tune(own_vectors(queries))
 
     def drift(self) -> dict[str, Any]:
         """How far the data have moved since the last training, and what that means for searches.

@@ -78,7 +78,6 @@ def test_options_of_searches_are_keywords(built, queries):
     for call in (
         lambda: built.search(queries, 10, 0.95),
         lambda: built.range_search(queries, 1.0, 0.9),
-        lambda: built.tune(queries, 10, 0.9),
     ):
         with pytest.raises(TypeError, match="positional argument"):
             call()

@@ -106,11 +106,16 @@ def test_ranges(points, queries, metric, radius):
 
 def test_tuning_reaches_the_recall_on_strange_queries(points, queries):
     index = garlic.build(points, seed=1)
+    sample = np.random.default_rng(5).permutation(points[:600])[:, ::-1] * 1.5
     strange = queries[:, ::-1] * 1.5
-    settings = index.tune(strange, k=10, recall=0.95)
-    _, ids = index.search(strange, k=10, **settings)
-    assert brute.recall(ids, strange, points) >= 0.95
-    assert index.tune(strange, k=10, recall=0.5)["recall"] <= settings.get("recall", 1)
+    index.tune(sample)
+    built = garlic.build(points, seed=1, queries_like=sample)
+    for tuned in (index, built):
+        _, ids = tuned.search(strange, k=10, recall=0.95)
+        assert brute.recall(ids, strange, points) >= 0.94
+    assert index.inspect()["calibration"]["queries"] == 600
+    with pytest.raises(ValueError, match="at least 100"):
+        index.tune(sample[:99])
 
 
 def test_same_seed_same_index(points):

@@ -103,7 +103,7 @@ parameters! {
     pub struct TuningOptions in "tuning" {
         /// Number of points held out of the training as calibration queries. 0 turns calibration off, and every recall
         /// target reads everything.
-        calibration_queries: usize = 1000, Rule::any();
+        calibration_queries: usize = 750, Rule::any();
         /// Default recall target of searches.
         recall: f64 = 0.95, Rule::new(
             "must be above 0 and below 1; for all neighbours search exactly",

@@ -1,6 +1,6 @@
 //! Building an index of either kind.
 
-use garlic_ann::{BuildReport, Cancel, Index, Progress, Result, Rows};
+use garlic_ann::{BuildReport, Cancel, Error, Index, Matrix, Progress, Result, Rows};
 use garlic_paper::GaussianIndex;
 
 use crate::{AnyConfig, AnyIndex};
@@ -16,6 +16,7 @@ pub struct AnyBuilder<'a> {
     cancel: Cancel,
     ids: Option<Vec<u64>>,
     partition: Option<Vec<u32>>,
+    queries_like: Option<Matrix>,
 }
 
 impl std::fmt::Debug for AnyBuilder<'_> {
@@ -54,6 +55,7 @@ impl<'a> AnyBuilder<'a> {
             cancel: Cancel::default(),
             ids: None,
             partition: None,
+            queries_like: None,
         }
     }
 
@@ -92,6 +94,14 @@ impl<'a> AnyBuilder<'a> {
         self
     }
 
+    /// A sample of the queries that will be asked, which recall targets are measured with. It is copied.
+    #[must_use]
+    pub fn queries_like(mut self, queries: Rows<'_>) -> Self {
+        let all: Vec<u32> = (0..queries.len() as u32).collect();
+        self.queries_like = Some(Matrix::gather(queries, &all));
+        self
+    }
+
     /// Builds the index and tells where the time went.
     ///
     /// # Errors
@@ -99,10 +109,17 @@ impl<'a> AnyBuilder<'a> {
     pub fn build(&self, vectors: Rows<'_>) -> Result<(AnyIndex, BuildReport)> {
         match &self.config {
             AnyConfig::Cells(config) => {
-                let builder = configured!(Index::builder().config(config.clone()), self);
+                let mut builder = configured!(Index::builder().config(config.clone()), self);
+                if let Some(queries) = &self.queries_like {
+                    builder = builder.queries_like(queries.as_rows());
+                }
                 let (index, report) = builder.build_reported(vectors)?;
                 Ok((index.into(), report))
             }
+            AnyConfig::Gaussians(_) if self.queries_like.is_some() => Err(Error::Config {
+                key: "queries_like".into(),
+                message: "belongs to preset default: preset paper has no recall targets".into(),
+            }),
             AnyConfig::Gaussians(config) => {
                 let config = (**config).clone();
                 let builder = configured!(GaussianIndex::builder().config(config), self);

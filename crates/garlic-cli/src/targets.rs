@@ -64,7 +64,7 @@ pub(crate) fn calibration(calibration: &Calibration) -> String {
         ]);
     }
     format!(
-        "what a recall takes, for {k} neighbours, measured with {} held-out points\n{}",
+        "what a recall takes, for {k} neighbours, measured with {} queries\n{}",
         table::count(calibration.queries),
         table.render()
     )

@@ -268,3 +268,26 @@ fn a_published_index_has_no_recall_to_ask_for() {
     lab.run(&[&eval[..], &["--sweep", "--rerank", "20"]].concat())
         .expect_error(2, &["--rerank"]);
 }
+
+#[test]
+fn a_sample_of_queries_tunes_an_index_and_a_build() {
+    let lab = Lab::with_default_index();
+    let tuned = lab.run(&["tune", "many.garlic", "--queries", "many.npy", "--json"]);
+    let summary = &tuned.expect(0).json()[0];
+    assert_keys(
+        summary,
+        &["index", "points", "queries", "sample_correction", "seconds"],
+    );
+    assert_eq!(summary["points"], MANY);
+    assert_eq!(summary["queries"], 750.min(MANY));
+    let build = ["build", "many.npy", "-o", "like.garlic", "--quiet"];
+    lab.run(&[&build[..], &["--queries-like", "many.npy"]].concat())
+        .expect(0);
+    let inspected = lab.run(&["inspect", "like.garlic", "--json"]);
+    let calibration = &inspected.expect(0).json()[0]["calibration"];
+    assert_eq!(calibration["queries"], 750.min(MANY));
+    let few = ["tune", "many.garlic", "--queries", "asked.fvecs"];
+    lab.run(&few).expect_error(2, &["40", "at least 100"]);
+    let narrow = ["tune", "many.garlic", "--queries", "points.npy"];
+    lab.run(&narrow).expect_error(3, &["dimension 6"]);
+}

@@ -27,10 +27,14 @@ fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::
 /// The name of a preset, and pairs of a parameter and its value as text.
 type Settings = (String, Vec<(String, String)>);
 
-/// Builds an index. `vectors` and `element` are what `garlic_ann._arrays.source` makes. `progress` is called with a stage, steps done and steps in all. `partition` is the cell of each row, if
-/// they were found elsewhere.
+/// What a build uses instead of finding it: the cell of each row, and a sample of the queries that recall targets are
+/// measured with.
+type Found<'py> = (Option<Vec<u32>>, Option<Bound<'py, PyAny>>);
+
+/// Builds an index. `vectors` and `element` are what `garlic_ann._arrays.source` makes. `progress` is called with a
+/// stage, steps done and steps in all.
 #[pyfunction]
-#[pyo3(signature = (vectors, element, ids, settings, threads, progress, partition))]
+#[pyo3(signature = (vectors, element, ids, settings, threads, progress, found))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build(
     py: Python<'_>,
@@ -40,8 +44,9 @@ pub(crate) fn build(
     settings: Settings,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
-    partition: Option<Vec<u32>>,
+    found: Found<'_>,
 ) -> PyResult<Handle> {
+    let (partition, queries_like) = found;
     let (preset, settings) = settings;
     let mut builder = AnyBuilder::new(config(&preset, settings).map_err(raise)?);
     if let Some(ids) = ids {
@@ -49,6 +54,10 @@ pub(crate) fn build(
     }
     if let Some(partition) = partition {
         builder = builder.partition(partition);
+    }
+    if let Some(queries) = queries_like {
+        let queries = Vectors::take(&queries, "queries_like")?;
+        builder = builder.queries_like(queries.rows()?);
     }
     match own_values(vectors, element)? {
         Some((values, dim)) => work(py, builder, threads, progress, move |builder| {

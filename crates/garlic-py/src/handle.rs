@@ -213,6 +213,12 @@ impl Handle {
         py.detach(|| self.live()?.recalibrate()).map_err(raise)
     }
 
+    fn tune(&self, py: Python<'_>, queries: &Bound<'_, PyAny>) -> PyResult<()> {
+        let queries = Vectors::take(queries, "queries")?;
+        let rows = queries.rows()?;
+        py.detach(|| self.live()?.tune(rows)).map_err(raise)
+    }
+
     fn retrain(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.live()?.retrain()).map_err(raise)
     }

@@ -13,7 +13,7 @@ use crate::plan::Calibration;
 use crate::segment::{BuildStats, Index, Segment};
 use crate::streams;
 use crate::transform::residuals_squared;
-use crate::tune::{Measurements, calibrate};
+use crate::tune::{Measurements, calibrate, calibrate_for};
 use crate::{transform, tune};
 use storage::{rounded, stored_type};
 
@@ -50,6 +50,7 @@ pub struct Builder<'a> {
     cancel: Cancel,
     ids: Option<Vec<u64>>,
     partition: Option<Vec<u32>>,
+    queries_like: Option<Matrix>,
 }
 
 impl std::fmt::Debug for Builder<'_> {
@@ -147,6 +148,15 @@ impl<'a> Builder<'a> {
     #[must_use]
     pub fn partition(mut self, cells: impl Into<Vec<u32>>) -> Self {
         self.partition = Some(cells.into());
+        self
+    }
+
+    /// A sample of the queries that will be asked. Recall targets are measured with it instead of held-out points, as
+    /// [`Index::tune`] does. The sample is copied.
+    #[must_use]
+    pub fn queries_like(mut self, queries: Rows<'_>) -> Self {
+        let all: Vec<u32> = (0..queries.len() as u32).collect();
+        self.queries_like = Some(Matrix::gather(queries, &all));
         self
     }
 
@@ -253,7 +263,11 @@ impl<'a> Builder<'a> {
         self.report_progress(Stage::Prepare, 0, 1);
         check_finite(vectors)?;
         check_scale(vectors, self.config.metric)?;
-        Ok(Embedding::fit(self.config.metric, vectors))
+        let embedding = Embedding::fit(self.config.metric, vectors);
+        if let Some(queries) = &self.queries_like {
+            tune::check_sample(queries.as_rows(), vectors.dim(), &embedding)?;
+        }
+        Ok(embedding)
     }
 
     /// All stages of a build from embedded vectors.
@@ -320,7 +334,10 @@ impl<'a> Builder<'a> {
 
         let stage_start = Instant::now();
         let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
-        let (mut table, measurements) = calibrate(&index, &held, cancel, &step)?;
+        let (mut table, measurements) = match &self.queries_like {
+            Some(queries) => calibrate_for(&index, queries.as_rows(), cancel, &step)?,
+            None => calibrate(&index, &held, cancel, &step)?,
+        };
         self.report_progress(Stage::Calibrate, 1, 1);
         seconds.calibrate = seconds_since(stage_start);
         self.link(&mut index, &mut table, &measurements, &mut seconds)?;

@@ -323,6 +323,14 @@ impl Live {
         self.change_and_checkpoint(Index::recalibrate)
     }
 
+    /// Measures the recall targets for queries like those of a sample. In a directory, this writes a checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Index::tune`] and of [`Live::checkpoint`].
+    pub fn tune(&self, queries: Rows<'_>) -> Result<()> {
+        self.change_and_checkpoint(|index| index.tune(queries))
+    }
+
     /// Retrains axes, cells, bins and calibration. In a directory, this writes a checkpoint. It waits for a training
     /// that is in progress first.
     ///

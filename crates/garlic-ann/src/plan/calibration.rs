@@ -1,7 +1,5 @@
 //! The calibration table: settings measured for recall targets when the index is built.
 
-use std::ops::RangeInclusive;
-
 use super::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Number of held-out points that served as queries.
+    /// Number of held-out points, or queries of a sample, that served as queries.
     pub queries: usize,
     /// Number of points of the index at that time. 0 in old files.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -21,6 +19,10 @@ pub struct Calibration {
     /// Factor by which searches reduce the allowed misses because a check found targets missed. 1 if none were.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub correction: f64,
+    /// How many times fewer misses a calibration by stored points has to allow for queries like those of a sample. 1 if
+    /// the index was not tuned for a sample. A training, which has no sample, starts with it as its correction.
+    #[serde(default = "one", rename = "sample", skip_serializing_if = "is_one")]
+    pub sample_correction: f64,
     /// Number of points at the last check of the targets. 0 if there was none since calibration.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checked: usize,
@@ -61,6 +63,7 @@ impl Default for Calibration {
             points: 0,
             coarse_routing: false,
             correction: 1.0,
+            sample_correction: 1.0,
             checked: 0,
             stale: false,
             settings: Vec::new(),
@@ -77,10 +80,10 @@ impl Default for Calibration {
 pub struct Setting {
     /// Number of neighbours per query.
     pub k: usize,
-    /// The recall target (k-recall@k) of this setting.
+    /// The recall target (k-recall@k) that this setting was found for. It may measure a little more or less.
     pub recall: f64,
-    /// Recall (k-recall@k) over the held-out points, minus a multiple of its standard error. It is capped at the
-    /// target if interpolation from a higher value missed a target.
+    /// Recall (k-recall@k) over the calibration queries, minus a multiple of its standard error. Searches interpolate
+    /// by it.
     pub measured: f64,
     /// Number of cells visited.
     pub probes: usize,
@@ -101,6 +104,20 @@ pub struct Setting {
     /// Whether searches read everything for this target because no setting met it at a lower cost.
     #[serde(default, skip_serializing_if = "is_false")]
     pub everything: bool,
+}
+
+impl Setting {
+    /// An extrapolated setting with more work than this one. It is assumed to miss a quarter of what this one misses.
+    fn extrapolated(&self) -> Self {
+        Self {
+            measured: 1.0 - (1.0 - self.measured) / 4.0,
+            probes: self.probes.saturating_mul(2),
+            rerank: self.rerank.saturating_mul(4),
+            bin_prune_ratio: self.bin_prune_ratio * 1.25,
+            rerank_prune_ratio: f32::MAX,
+            ..*self
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -152,6 +169,15 @@ impl Calibration {
         covering.or(measured.max())
     }
 
+    /// This table, calibrated by stored points, for an index that had been tuned as `before` says.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        Self {
+            correction: self.correction.max(before.sample_correction),
+            sample_correction: before.sample_correction,
+            ..self
+        }
+    }
+
     /// The plan for a recall target in an index of `now` points. It allows fewer misses if points were added since
     /// calibration, or if a check found targets missed.
     pub(crate) fn plan_for(&self, k: usize, recall: f64, now: usize, graph: bool) -> Plan {
@@ -192,14 +218,6 @@ impl Calibration {
         })
     }
 
-    /// Caps the measured recall of consecutive settings at their targets. Otherwise a lower target that measured more
-    /// by chance would replace the setting that was found for a target.
-    pub(crate) fn cap_measured(&mut self, numbers: RangeInclusive<usize>) {
-        for setting in &mut self.settings[numbers] {
-            setting.measured = setting.measured.min(setting.recall);
-        }
-    }
-
     /// The cheapest plan for `k` neighbours with this recall. Without measurements, and far above them, everything is
     /// read.
     pub(crate) fn plan(&self, k: usize, recall: f64) -> Plan {
@@ -208,16 +226,7 @@ impl Calibration {
         let Some(near) = settings().next().map(|s| s.k) else {
             return everything;
         };
-        // An extrapolated setting with more work than the best one. It is assumed to miss a quarter of what that one
-        // misses.
-        let extrapolated = settings().next_back().map(|s| Setting {
-            measured: 1.0 - (1.0 - s.measured) / 4.0,
-            probes: s.probes.saturating_mul(2),
-            rerank: s.rerank.saturating_mul(4),
-            bin_prune_ratio: s.bin_prune_ratio * 1.25,
-            rerank_prune_ratio: f32::MAX,
-            ..*s
-        });
+        let extrapolated = settings().next_back().map(Setting::extrapolated);
         // The measured recall decides. A setting that exceeds its target serves higher targets, too.
         let reached = settings().position(|s| s.measured >= recall);
         let above = reached
@@ -357,20 +366,6 @@ mod tests {
         assert!(plan.rerank_prune_ratio > NO_PRUNE_RATIO);
         table.settings[0].measured = 1.0;
         assert_eq!(table.plan(10, 0.3).rerank, 20);
-    }
-
-    #[test]
-    fn a_lower_target_that_measured_more_gives_way_where_it_was_found_wanting() {
-        let mut table = table();
-        table.settings[0].measured = 0.95;
-        assert_eq!(
-            table.plan(10, 0.9).rerank,
-            20,
-            "interpolated from the first"
-        );
-        table.cap_measured(0..=1);
-        assert_eq!(table.plan(10, 0.9).rerank, 40, "its own");
-        assert_eq!(table.plan(10, 0.8).rerank, 20);
     }
 
     #[test]

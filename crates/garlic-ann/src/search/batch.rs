@@ -4,6 +4,7 @@ use garlic_core::{SearchStats, TopK};
 use garlic_linalg::Rows;
 
 use super::query::QueryScratch;
+use super::rerank::Unobserved;
 use crate::plan::Plan;
 use crate::segment::Snapshot;
 use crate::transform;
@@ -145,7 +146,8 @@ impl Snapshot<'_> {
                     .vectors
                     .prepare(query, &mut scratch.bytes),
             };
-            self.rerank(&prepared, plan, &scratch.found, best, &mut work, |_| ());
+            let found = &scratch.found;
+            self.rerank(&prepared, plan, found, best, &mut work, &mut Unobserved);
             self.scan_uncovered(query, best, &mut work);
             self.count_madds(probes, scored[i], &mut work);
             let hits = Metric::report(self, asked.row(i), best, plan.wanted);

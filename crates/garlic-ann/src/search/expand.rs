@@ -5,7 +5,7 @@ use garlic_linalg::Rows;
 use rayon::prelude::*;
 
 use super::query::QueryScratch;
-use super::rerank::Reranked;
+use super::rerank::{Observer, Unobserved};
 use super::searcher::{Scratch, Searcher};
 use crate::graph::{Graph, Limits, PreparedQuery};
 use crate::plan::Plan;
@@ -15,7 +15,7 @@ use crate::segment::{Index, Snapshot};
 pub(super) const ORDERED_QUERIES: usize = 4096;
 
 impl Snapshot<'_> {
-    /// Answers one prepared query into `best`, with candidates from the graph. `observe` is called for each of them.
+    /// Answers one prepared query into `best`, with candidates from the graph. `observer` sees each of them.
     #[expect(clippy::too_many_arguments, reason = "the parts of a query")]
     pub(super) fn search_prepared(
         &self,
@@ -25,7 +25,7 @@ impl Snapshot<'_> {
         ratio: f32,
         scratch: &mut QueryScratch,
         best: &mut TopK,
-        observe: impl FnMut(Reranked),
+        observer: &mut impl Observer,
     ) -> SearchStats {
         let limits = Limits {
             k: plan.k,
@@ -44,7 +44,7 @@ impl Snapshot<'_> {
         let mut work = done.stats();
         let QueryScratch { bytes, found, .. } = scratch;
         let prepared = self.segment.vectors.prepare(query, bytes);
-        self.rerank(&prepared, plan, found, best, &mut work, observe);
+        self.rerank(&prepared, plan, found, best, &mut work, observer);
         self.scan_uncovered(query, best, &mut work);
         let dim = self.index.transform.dim() as u64;
         work.rotation_madds = graph.codes.rotation_madds();
@@ -76,7 +76,8 @@ impl Index {
             std::mem::swap(&mut buffers.expansion.prepared, prepared);
             let (i, snapshot) = (i as usize, self.snapshot());
             let query = queries.row(i);
-            let work = snapshot.search_prepared(graph, query, plan, ratio, buffers, best, |_| ());
+            let work =
+                snapshot.search_prepared(graph, query, plan, ratio, buffers, best, &mut Unobserved);
             let hits = Metric::report(&snapshot, asked.row(i), best, plan.wanted);
             Answer::new(hits, work, false)
         };

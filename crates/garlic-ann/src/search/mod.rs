@@ -19,5 +19,5 @@ mod searcher;
 
 pub(crate) use cost::CostModel;
 pub(crate) use query::{QueryScratch, bin_limit};
-pub(crate) use rerank::Reranked;
+pub(crate) use rerank::{Observer, Reranked};
 pub use searcher::Searcher;

@@ -3,7 +3,7 @@
 
 use garlic_simd::Estimate;
 
-use super::rerank::Reranked;
+use super::rerank::{Observer, Unobserved};
 use crate::graph::Expansion;
 use crate::plan::Plan;
 use crate::quantize::Probe;
@@ -67,21 +67,21 @@ impl Snapshot<'_> {
         scratch: &mut QueryScratch,
         best: &mut TopK,
     ) -> SearchStats {
-        self.search_observed(query, plan, scratch, best, |_| ())
+        self.search_observed(query, plan, scratch, best, &mut Unobserved)
     }
 
-    /// Answers one query into `best`. `observe` is called for every candidate.
+    /// Answers one query into `best`. `observer` sees every candidate.
     pub(crate) fn search_observed(
         &self,
         query: &[f32],
         plan: &Plan,
         scratch: &mut QueryScratch,
         best: &mut TopK,
-        observe: impl FnMut(Reranked),
+        observer: &mut impl Observer,
     ) -> SearchStats {
         if let (Some(ratio), Some(graph)) = (plan.expand_ratio, self.graph()) {
             graph.prepare(query, &mut scratch.expansion);
-            return self.search_prepared(graph, query, plan, ratio, scratch, best, observe);
+            return self.search_prepared(graph, query, plan, ratio, scratch, best, observer);
         }
         let mut work = SearchStats::default();
         let residual_squared = self.rotate_for_estimates(query, scratch);
@@ -97,6 +97,7 @@ impl Snapshot<'_> {
                 }
                 self.nearest_cells(usize::MAX, scratch);
             }
+            scratch.projected.extend_from_slice(observer.projected());
             scratch.cells.len()
         } else {
             self.best_cells(plan.probes, scratch)
@@ -106,7 +107,7 @@ impl Snapshot<'_> {
             true => Prepared::Float(query),
             false => Prepared::Bytes(&scratch.bytes),
         };
-        self.rerank(&prepared, plan, &scratch.found, best, &mut work, observe);
+        self.rerank(&prepared, plan, &scratch.found, best, &mut work, observer);
         self.scan_uncovered(query, best, &mut work);
         self.count_madds(projected, scratch.scored, &mut work);
         work

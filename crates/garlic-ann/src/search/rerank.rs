@@ -22,6 +22,28 @@ pub(crate) struct Reranked {
     pub(crate) new: bool,
 }
 
+/// Watches the candidates of a search.
+pub(crate) trait Observer {
+    /// Coordinates of the query in the frames of its nearest cells, nearest first, as far as they are known.
+    fn projected(&self) -> &[f32] {
+        &[]
+    }
+
+    /// Whether a candidate may be among the best, given the squared distance of the k-th best so far. If not, its
+    /// distance is not computed.
+    fn may_enter(&self, _at: u32, _worst: f32) -> bool {
+        true
+    }
+
+    /// Called for every candidate in order.
+    fn observe(&mut self, _candidate: Reranked) {}
+}
+
+/// Watches nothing.
+pub(crate) struct Unobserved;
+
+impl Observer for Unobserved {}
+
 impl Snapshot<'_> {
     /// Computes the distances of uncovered points, for which there are no valid estimates.
     pub(super) fn scan_uncovered(&self, query: &[f32], best: &mut TopK, work: &mut SearchStats) {
@@ -38,7 +60,7 @@ impl Snapshot<'_> {
         work.candidates += index.uncovered.len() as u64;
     }
 
-    /// Computes exact distances of the candidates in `found`. `observe` is called for each of them.
+    /// Computes exact distances of the candidates in `found`. `observer` sees each of them.
     pub(super) fn rerank(
         &self,
         query: &Prepared<'_>,
@@ -46,7 +68,7 @@ impl Snapshot<'_> {
         found: &[Estimate],
         best: &mut TopK,
         work: &mut SearchStats,
-        mut observe: impl FnMut(Reranked),
+        observer: &mut impl Observer,
     ) {
         best.start_for(plan.k, self.index.spills());
         let row_bytes = self.segment.vectors.row_bytes(self.index.transform.dim());
@@ -58,18 +80,23 @@ impl Snapshot<'_> {
             if f.estimate > plan.rerank_prune_ratio * best.worst() {
                 break;
             }
-            if let Some(next) = found.get(i + ahead) {
+            let worst = best.worst();
+            if let Some(next) = found.get(i + ahead)
+                && observer.may_enter(next.at, worst)
+            {
                 self.prefetch(next.at);
             }
-            let squared = self.distance(f.at, query);
             work.candidates += 1;
-            let worst = best.worst();
+            let squared = match observer.may_enter(f.at, worst) {
+                true => self.distance(f.at, query),
+                false => f32::INFINITY,
+            };
             // Ties are broken by identifier.
             let new = squared <= worst
                 && self
                     .point(f.at)
                     .is_some_and(|point| best.offer(squared, point.id, f.at));
-            observe(Reranked {
+            observer.observe(Reranked {
                 at: f.at,
                 estimate: f.estimate,
                 squared,

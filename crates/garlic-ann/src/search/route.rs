@@ -194,6 +194,23 @@ impl Snapshot<'_> {
         shortlist
     }
 
+    /// Coordinates of a query in the frames of its `count` nearest cells, nearest first.
+    pub(crate) fn projections(
+        &self,
+        query: &[f32],
+        count: usize,
+        scratch: &mut QueryScratch,
+    ) -> Vec<f32> {
+        self.rotate_for_estimates(query, scratch);
+        self.nearest_cells(count, scratch);
+        let mut projected = Vec::with_capacity(scratch.cells.len() * self.segment.cells.rank());
+        for number in 0..scratch.cells.len() {
+            self.project(number, 0.0, scratch);
+            projected.extend_from_slice(&scratch.y);
+        }
+        projected
+    }
+
     /// Stores the coordinates of the query in the frame of a probed cell in `scratch`. Returns its squared distance
     /// from the mean of the cell.
     pub(in crate::search) fn project(

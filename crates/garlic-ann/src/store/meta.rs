@@ -187,6 +187,7 @@ mod tests {
                 points: 5,
                 coarse_routing: true,
                 correction: 1.25,
+                sample_correction: 1.5,
                 checked: 6,
                 stale: true,
                 settings: vec![setting],
@@ -194,7 +195,7 @@ mod tests {
                 graph_decision: None,
             },
         };
-        let json = r#"{"tempered":{"calibration":{"queries":4,"points":5,"grouped":true,"correction":1.25,"checked":6,"stale":true,"settings":[{"k":1,"recall":0.5,"measured":0.25,"probes":2,"bins":0.75,"rerank":3,"slack":1.5,"trust":2.5,"everything":true}]}}}"#;
+        let json = r#"{"tempered":{"calibration":{"queries":4,"points":5,"grouped":true,"correction":1.25,"sample":1.5,"checked":6,"stale":true,"settings":[{"k":1,"recall":0.5,"measured":0.25,"probes":2,"bins":0.75,"rerank":3,"slack":1.5,"trust":2.5,"everything":true}]}}}"#;
         assert_eq!(serde_json::to_string(&body).unwrap(), json);
         let Body::Tempered { calibration } = serde_json::from_str(json).unwrap();
         assert_eq!(calibration.settings, [setting]);

@@ -4,12 +4,13 @@
 //! with a graph costs there, and that cost grows slowly with the number of points. If it promises to be lower, the
 //! graph of all points is built and measured like any other setting.
 
+use super::Measurements;
 use super::measure::{Evaluator, Measured, Query};
-use super::{Measurements, TARGETS, setting};
+use super::tuner::{TARGETS, setting};
 use crate::graph::{Expansion, Graph, Limits, Nodes};
 use crate::plan::{Calibration, GraphDecision, Plan, Setting};
 use crate::search::CostModel;
-use crate::segment::{Index, Snapshot};
+use crate::segment::Index;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{Cancel, Result, SearchStats};
 use rayon::prelude::*;
@@ -124,8 +125,7 @@ fn local_dimension(measurements: &Measurements) -> f64 {
 
 /// Cost of the decisive search in the graph of a sample, or `None` if it does not meet the target.
 fn trial_cost(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<Option<f64>> {
-    let snapshot = Snapshot::new(index);
-    let mut held: Vec<u32> = queries.iter().map(|q| q.position).collect();
+    let mut held: Vec<u32> = queries.iter().filter_map(|q| q.position).collect();
     held.sort_unstable();
     let points = index.segment.ids.len();
     let sample = (0..TRIAL_POINTS).map(|i| (i * points / TRIAL_POINTS) as u32);
@@ -147,11 +147,7 @@ fn trial_cost(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<Optio
     // For every ratio: neighbours found, and the work.
     let sums = queries
         .par_iter()
-        .map(|query| {
-            let mut vector = Vec::new();
-            query.read(&snapshot, &mut vector);
-            trial_query(graph, &vectors, &vector, k)
-        })
+        .map(|query| trial_query(graph, &vectors, &query.vector, k))
         .reduce(Vec::new, |mut all, part| {
             if all.is_empty() {
                 return part;

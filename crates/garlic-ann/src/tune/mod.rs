@@ -1,13 +1,13 @@
 //! Calibration: measures the cheapest setting for each recall target.
 //!
-//! In: an index and points that were held out of its training. Out: a [`Calibration`] table. `ground_truth` finds the
-//! true neighbours of these points. `profile` predicts the recall and cost of every setting, `measure` runs the
-//! setting that looks cheapest, and the prediction is corrected until a setting meets the target. If no setting meets
-//! a target for less than the cost of reading everything, searches read everything. `exhaustive` reports such
-//! targets. `graph` decides whether a neighbour graph pays and measures it.
+//! In: an index and calibration queries: points that were held out of its training, or a sample of the user's queries.
+//! Out: a [`Calibration`] table. `ground_truth` finds the true neighbours of the queries. `profile` predicts the recall
+//! and cost of every setting, `measure` runs a setting and counts what it finds and costs, and `tuner` goes through the
+//! targets with both. If no setting meets a target for less than the cost of reading everything, searches read
+//! everything. `exhaustive` reports such targets. `graph` decides whether a neighbour graph pays and measures it.
 
 use crate::config::Config;
-use crate::plan::{Calibration, Plan, Setting};
+use crate::plan::Calibration;
 use crate::segment::{Index, Snapshot};
 use crate::streams;
 
@@ -16,60 +16,60 @@ mod graph;
 mod ground_truth;
 mod measure;
 mod profile;
+mod tuner;
 
 pub use exhaustive::{Cause, Exhaustive};
 pub(crate) use graph::{measure_graph, nodes, wants_graph};
 
-use garlic_linalg::{Rows, permutation};
+use garlic_core::metric::Embedding;
+use garlic_core::validate::check_query;
+use garlic_linalg::{Matrix, Rows, permutation};
 
 use crate::search::CostModel;
-use garlic_core::{Cancel, Result};
+use garlic_core::{Cancel, Error, Result};
 use ground_truth::ground_truth;
-use measure::{Evaluator, Measured};
-use profile::{Profile, RERANK_PRUNE_RATIOS, profile};
+use measure::{Evaluator, Query, project};
+use profile::profile;
+use tuner::{TARGETS, Tuner};
 
 /// Numbers of neighbours to measure, each with its share of the queries. A query for more neighbours is more
 /// informative and takes longer.
-const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.6), (100, 0.2)];
-/// Recall targets to measure. Searches interpolate between them.
-const TARGETS: [f64; 10] = [0.6, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999];
+const KS: [(usize, f64); 3] = [(1, 1.0), (10, 0.8), (100, 0.16)];
+/// At most one in this many points is a calibration query.
+const POINTS_PER_QUERY: usize = 16;
+/// Least number of queries for any number of neighbours, if there are as many.
+const MIN_QUERIES: usize = 100;
 /// Upper limit of the codes that all profiles together scan, and limits of the number of queries for them.
-const PROFILED_CODES: usize = 300_000_000;
-const MIN_PROFILE_QUERIES: usize = 128;
-const MAX_PROFILE_QUERIES: usize = 256;
-/// Upper limit of the runs per target.
-const MAX_RUNS_PER_TARGET: usize = 8;
-/// Limits of the correction of a prediction.
-const MIN_CORRECTION: f64 = 0.02;
-const MAX_CORRECTION: f64 = 2.0;
-/// The search for a setting stops if the misses exceed this share of the allowed misses.
-const TIGHT_MISS_SHARE: f64 = 0.85;
+const PROFILED_CODES: usize = 30_000_000;
+const MIN_PROFILE_QUERIES: usize = 80;
+const MAX_PROFILE_QUERIES: usize = 112;
+
+/// Least number of neighbours in a profile.
+const MIN_PROFILED_NEIGHBOURS: usize = 500;
 
 /// Number of calibration queries for `points` points with `values` coordinates in total.
 pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config) -> usize {
-    const MAX_MADDS: f64 = 1.5e11;
-    let affordable = (MAX_MADDS / values.max(1) as f64) as usize;
     let asked = config.tuning.calibration_queries;
-    asked.min(points / 10).min(affordable.max(100))
+    asked
+        .min(points / POINTS_PER_QUERY)
+        .min(affordable_queries(values))
+}
+
+/// Number of queries whose true neighbours among points with `values` coordinates in total can be found in short time.
+fn affordable_queries(values: usize) -> usize {
+    const MAX_MADDS: f64 = 1.5e11;
+    ((MAX_MADDS / values.max(1) as f64) as usize).max(MIN_SAMPLE)
 }
 
 /// Chooses the rows that are held out of the training as calibration queries, in order.
 ///
-/// They are at most a tenth of the points, and fewer if brute force over them would take long.
+/// They are at most a sixteenth of the points, and fewer if brute force over them would take long.
 pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
     let count = calibration_queries(vectors.len(), vectors.data().len(), config);
     let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
     ids.truncate(count);
     ids.sort_unstable();
     ids
-}
-
-/// The queries of a calibration, with the numbers of neighbours and of queries that are measured for each.
-#[derive(Default)]
-pub(crate) struct Measurements {
-    queries: Vec<measure::Query>,
-    ks: Vec<usize>,
-    counts: Vec<usize>,
 }
 
 /// Calibrates an index. The points at the positions `held` took no part in the training.
@@ -79,31 +79,156 @@ pub(crate) fn calibrate(
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
 ) -> Result<(Calibration, Measurements)> {
+    let snapshot = Snapshot::new(index);
+    let queries = held
+        .iter()
+        .map(|position| Query::held(&snapshot, *position));
+    calibrate_with(index, queries.collect(), cancel, step)
+}
+
+/// Least number of queries of a sample.
+pub(crate) const MIN_SAMPLE: usize = 100;
+/// Targets, and the number of neighbours as an index into [`KS`], at which a calibration by stored points is compared
+/// with a sample.
+const COMPARED_TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
+const COMPARED_KS: usize = 1;
+/// A correction that makes searches read everything, if no other is enough.
+const READ_EVERYTHING: f64 = 1e6;
+
+/// Fails unless queries can serve as a sample for vectors of the dimension `dim`, which is the user's.
+pub(crate) fn check_sample(queries: Rows<'_>, dim: usize, embedding: &Embedding) -> Result<()> {
+    for (row, query) in queries.iter().enumerate() {
+        check_query(query, dim, embedding, row)?;
+    }
+    match queries.len() {
+        MIN_SAMPLE.. => Ok(()),
+        count => Err(Error::Config {
+            key: "queries".into(),
+            message: format!(
+                "a sample of {count} is too small to measure recall targets with; give at least {MIN_SAMPLE}"
+            ),
+        }),
+    }
+}
+
+/// Calibrates an index for queries like those of a checked sample. Runs in the current rayon pool.
+pub(crate) fn calibrate_for(
+    index: &Index,
+    sample: Rows<'_>,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<(Calibration, Measurements)> {
+    // A sample is used even if the configuration holds out no points.
+    let most = Config::default().tuning.calibration_queries;
+    let most = most.max(index.config.tuning.calibration_queries);
+    let values = index.len() * index.transform.dim();
+    let order = permutation(sample.len(), index.config.seed, streams::CALIBRATION);
+    let mut chosen: Vec<u32> = order;
+    chosen.truncate(affordable_queries(values).min(most));
+    chosen.sort_unstable();
+    let chosen = Matrix::gather(sample, &chosen);
+    let embedded = index.embedding.queries(chosen.as_rows());
+    let queries = embedded.rows().iter().map(Query::given).collect();
+    let (mut table, measurements) = calibrate_with(index, queries, cancel, step)?;
+    table.sample_correction = sample_correction(index, &measurements.queries, cancel)?;
+    Ok((table, measurements))
+}
+
+/// How many times fewer misses a calibration by stored points has to allow, so that it meets the targets for these
+/// queries. If no factor is enough, searches read everything after a training, until the index is tuned again.
+fn sample_correction(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<f64> {
+    let at = COMPARED_KS;
+    let (k, _) = KS[at];
+    if index.len() <= 2 * k {
+        return Ok(1.0);
+    }
+    let (table, _) = calibrate_with(index, stored_queries(index), cancel, &|_, _| {})?;
+    let evaluator = Evaluator {
+        index,
+        queries: &queries[..queries.len().min(CHECK_QUERIES)],
+        at,
+        k,
+        cost_model: &CostModel::new(index),
+    };
+    for correction in CORRECTIONS {
+        let mut is_met = true;
+        for target in COMPARED_TARGETS {
+            let plan = table.plan(k, 1.0 - (1.0 - target) / correction);
+            is_met &= plan.all || {
+                let measured = evaluator.run(&plan, cancel)?;
+                measured.mean + measured.error >= target
+            };
+            if !is_met {
+                break;
+            }
+        }
+        if is_met {
+            return Ok(correction);
+        }
+    }
+    Ok(READ_EVERYTHING)
+}
+
+/// Some stored points as queries.
+fn stored_queries(index: &Index) -> Vec<Query> {
+    let snapshot = Snapshot::new(index);
+    let points: Vec<u32> = match index.spills() {
+        true => index.first_positions(),
+        false => snapshot.admitted().collect(),
+    };
+    let seed = index.config.seed ^ points.len() as u64;
+    let order = permutation(points.len(), seed, streams::CALIBRATION);
+    let chosen = order.into_iter().take(CHECK_QUERIES);
+    chosen
+        .map(|i| Query::held(&snapshot, points[i as usize]))
+        .collect()
+}
+
+/// The queries of a calibration, with the numbers of neighbours and of queries that are measured for each.
+#[derive(Default)]
+pub(crate) struct Measurements {
+    queries: Vec<Query>,
+    ks: Vec<usize>,
+    counts: Vec<usize>,
+}
+
+/// Calibrates an index with queries whose neighbours are not known yet. Also returns the queries with their neighbours,
+/// in another order. Runs in the current rayon pool.
+fn calibrate_with(
+    index: &Index,
+    mut queries: Vec<Query>,
+    cancel: &Cancel,
+    step: &dyn Fn(usize, usize),
+) -> Result<(Calibration, Measurements)> {
     let (ks, shares): (Vec<usize>, Vec<f64>) =
         KS.into_iter().filter(|(k, _)| 2 * k < index.len()).unzip();
     let mut table = Calibration {
-        queries: held.len(),
+        queries: queries.len(),
         points: index.len(),
         ..Calibration::default()
     };
-    if held.is_empty() {
+    if queries.is_empty() {
         return Ok((table, Measurements::default()));
     }
-    // Positions are ordered by cell, and larger `k` use only the first queries. Shuffle them.
-    let order = permutation(held.len(), index.config.seed, streams::CALIBRATION_ORDER);
-    let held: Vec<u32> = order.into_iter().map(|i| held[i as usize]).collect();
-    let queries = ground_truth(&Snapshot::new(index), &held, &ks, cancel)?;
+    // Held-out points are ordered by cell, and larger `k` use only the first queries. Shuffle them.
+    let order = permutation(queries.len(), index.config.seed, streams::CALIBRATION_ORDER);
+    let queries = order
+        .into_iter()
+        .map(|i| std::mem::take(&mut queries[i as usize]))
+        .collect();
+    let mut queries = ground_truth(&Snapshot::new(index), queries, &ks, cancel)?;
+    project(index, &mut queries);
     table.coarse_routing = index.segment.coarse_quantizer().is_some();
     let cost_model = CostModel::new(index);
     let counts: Vec<usize> = shares
         .iter()
-        .map(|share| (queries.len() as f64 * share).ceil() as usize)
+        .map(|share| query_count(queries.len(), *share))
         .collect();
     let profiled = PROFILED_CODES / index.len().max(1);
     let profiled = profiled.clamp(MIN_PROFILE_QUERIES, MAX_PROFILE_QUERIES);
     let profiled: Vec<usize> = counts.iter().map(|count| profiled.min(*count)).collect();
     let profiles = profile(index, &queries, &ks, &profiled, &cost_model);
-    for (at, profile) in profiles.iter().enumerate() {
+    for at in 0..ks.len() {
         let evaluator = Evaluator {
             index,
             queries: &queries[..counts[at]],
@@ -111,29 +236,13 @@ pub(crate) fn calibrate(
             k: ks[at],
             cost_model: &cost_model,
         };
-        let first = table.settings.len();
-        let mut tuner = Tuner::new(&evaluator, profile, table.coarse_routing);
-        for (done, target) in TARGETS.iter().enumerate() {
-            step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
-            let setting = tuner.find_setting(*target, cancel)?;
-            table.settings.push(setting);
-            if setting.everything {
-                break;
-            }
-        }
-        // A search interpolates between settings. If that misses a target, cap the measured recall so that the target
-        // uses its own setting.
-        for number in first..table.settings.len() {
-            let Setting {
-                recall: target,
-                everything,
-                ..
-            } = table.settings[number];
-            let plan = table.plan(ks[at], target);
-            if !everything && !plan.all && evaluator.run(&plan, cancel)?.recall < target {
-                table.cap_measured(first..=number);
-            }
-        }
+        // A profile of few neighbours cannot tell good settings from lucky ones. Those for more neighbours differ
+        // little.
+        let resolved = |other: &usize| ks[*other] * profiled[*other] >= MIN_PROFILED_NEIGHBOURS;
+        let profile = &profiles[(at..ks.len()).find(resolved).unwrap_or(at)];
+        let step = |done| step(at * TARGETS.len() + done, ks.len() * TARGETS.len());
+        let tuner = Tuner::new(&evaluator, profile, table.coarse_routing);
+        table.settings.extend(tuner.find_settings(&step, cancel)?);
     }
     let measurements = Measurements {
         queries,
@@ -143,73 +252,10 @@ pub(crate) fn calibrate(
     Ok((table, measurements))
 }
 
-/// Finds the cheapest setting for one target after the other.
-struct Tuner<'a> {
-    evaluator: &'a Evaluator<'a>,
-    profile: &'a Profile,
-    coarse_routing: bool,
-    /// Factor on the allowed misses that corrects too optimistic predictions.
-    correction: f64,
-}
-
-impl<'a> Tuner<'a> {
-    fn new(evaluator: &'a Evaluator<'a>, profile: &'a Profile, coarse_routing: bool) -> Self {
-        Self {
-            evaluator,
-            profile,
-            coarse_routing,
-            correction: 1.0,
-        }
-    }
-
-    /// The cheapest setting found that meets the target, or reading everything if that costs less.
-    fn find_setting(&mut self, target: f64, cancel: &Cancel) -> Result<Setting> {
-        let allowed = 1.0 - target;
-        let mut best: Option<(Plan, Measured)> = None;
-        let mut tried = Vec::new();
-        while tried.len() < MAX_RUNS_PER_TARGET && self.correction > MIN_CORRECTION {
-            let wanted = 1.0 - allowed * self.correction;
-            let grid_point = self.profile.cheapest(wanted, self.evaluator.cost_model);
-            if tried.contains(&grid_point) {
-                if best.is_some() {
-                    break;
-                }
-                self.correction *= 0.9;
-                continue;
-            }
-            tried.push(grid_point);
-            let plan = self.profile.plan(grid_point, self.coarse_routing);
-            let measured = (self.evaluator).run_ratios(&plan, RERANK_PRUNE_RATIOS, cancel)?;
-            let enough = measured.iter().position(|m| m.recall >= target);
-            if let Some(at) = enough
-                && best.is_none_or(|(_, m)| measured[at].cost < m.cost)
-            {
-                let rerank_prune_ratio = RERANK_PRUNE_RATIOS[at];
-                best = Some((
-                    Plan {
-                        rerank_prune_ratio,
-                        ..plan
-                    },
-                    measured[at],
-                ));
-            }
-            let missed = 1.0 - measured[enough.unwrap_or(RERANK_PRUNE_RATIOS.len() - 1)].recall;
-            if enough.is_some() && missed > TIGHT_MISS_SHARE * allowed {
-                break;
-            }
-            let factor = (allowed / missed.max(1e-9)).clamp(0.25, 1.5);
-            self.correction = (self.correction * factor).min(MAX_CORRECTION);
-        }
-        self.correction = self.correction.max(2.0 * MIN_CORRECTION);
-        let affordable = best.filter(|(_, m)| m.cost < self.evaluator.cost_model.everything);
-        Ok(match affordable {
-            Some((plan, measured)) => setting(&plan, target, measured.recall),
-            None => Setting {
-                everything: true,
-                ..setting(&Plan::everything(self.evaluator.k), target, 1.0)
-            },
-        })
-    }
+/// Number of queries for a number of neighbours with this share.
+fn query_count(all: usize, share: f64) -> usize {
+    let count = (all as f64 * share).ceil() as usize;
+    count.max(MIN_QUERIES).min(all)
 }
 
 /// Number of queries of a check, and the numbers of neighbours and targets that it covers.
@@ -223,17 +269,13 @@ const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 /// smallest correction that meets them, but not less than the current one. If none does, the result is marked stale.
 /// Runs in the current rayon pool.
 pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
-    let snapshot = Snapshot::new(index);
-    let points: Vec<u32> = snapshot.admitted().collect();
-    let seed = index.config.seed ^ points.len() as u64;
-    let order = permutation(points.len(), seed, streams::CALIBRATION);
-    let chosen = order.into_iter().take(CHECK_QUERIES);
-    let chosen: Vec<u32> = chosen.map(|i| points[i as usize]).collect();
     let ks = KS.map(|(k, _)| k);
-    let queries = ground_truth(&snapshot, &chosen, &ks, cancel)?;
+    let snapshot = Snapshot::new(index);
+    let points = snapshot.admitted().count();
+    let queries = ground_truth(&snapshot, stored_queries(index), &ks, cancel)?;
     let cost_model = CostModel::new(index);
     let mut next = Calibration {
-        checked: points.len(),
+        checked: points,
         ..(*index.calibration).clone()
     };
     let present = next.correction;
@@ -251,7 +293,7 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
                 k,
                 cost_model: &cost_model,
             };
-            let plan = next.plan_for(k, target, points.len(), snapshot.graph().is_some());
+            let plan = next.plan_for(k, target, points, snapshot.graph().is_some());
             is_met = plan.all || {
                 let measured = evaluator.run(&plan, cancel)?;
                 measured.mean + measured.error >= target
@@ -266,20 +308,4 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
     }
     next.stale = true;
     Ok(next)
-}
-
-/// The table entry of a plan with its measured recall.
-fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
-    Setting {
-        k: plan.k,
-        recall: target,
-        measured,
-        probes: plan.probes.min(u32::MAX as usize),
-        bins: plan.bins,
-        rerank: plan.rerank.min(u32::MAX as usize),
-        bin_prune_ratio: plan.bin_prune_ratio.min(f32::MAX),
-        rerank_prune_ratio: plan.rerank_prune_ratio.min(f32::MAX),
-        expand_ratio: plan.expand_ratio.unwrap_or(0.0),
-        everything: plan.all,
-    }
 }

@@ -22,6 +22,8 @@ pub(super) const RERANK_PRUNE_RATIOS: [f32; 10] =
     [1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, f32::MAX];
 /// Upper limit of the candidates that are considered. More cost as much as reading everything.
 const MAX_CANDIDATES: usize = 16_384;
+/// Least number of missed neighbours that tells settings apart.
+const MIN_MISSES: f64 = 4.0;
 /// Number of queries per task.
 const QUERIES_PER_TASK: usize = 16;
 
@@ -106,26 +108,30 @@ impl Profile {
         sum(&mut self.bins, &other.bins);
     }
 
-    /// The plan of a setting.
-    pub(super) fn plan(&self, grid_point: GridPoint, coarse_routing: bool) -> Plan {
+    /// The plan of a setting, for `k` neighbours.
+    pub(super) fn plan(&self, grid_point: GridPoint, k: usize, coarse_routing: bool) -> Plan {
         Plan {
             probes: self.grid.probes[grid_point.probes],
             rerank: self.grid.reranks[grid_point.rerank],
             bin_prune_ratio: BIN_PRUNE_RATIOS[grid_point.bin_ratio],
             rerank_prune_ratio: RERANK_PRUNE_RATIOS[grid_point.rerank_ratio],
             coarse_routing,
-            ..Plan::everything(self.grid.k)
+            ..Plan::everything(k)
         }
     }
 
-    /// The setting with the lowest predicted cost among those with a predicted recall of at least `recall`. If there
-    /// is none, the setting with the highest recall.
-    pub(super) fn cheapest(&self, recall: f64, cost_model: &CostModel) -> GridPoint {
+    /// Whether so few of the profiled neighbours may be missed for a recall that chance decides which.
+    pub(super) fn is_unresolved(&self, recall: f64) -> bool {
+        (1.0 - recall) * ((self.queries * self.grid.k) as f64) < MIN_MISSES
+    }
+
+    /// The setting with the lowest predicted cost of a query among those with a predicted recall of at least `recall`, with
+    /// that cost.
+    pub(super) fn cheapest(&self, recall: f64, cost_model: &CostModel) -> Option<(f64, GridPoint)> {
         let slots = (self.queries * self.grid.k) as f64;
         // An integer, so that a setting that finds everything reaches a recall of 1.
         let wanted = (recall * slots).ceil() as u32;
         let mut best: Option<(f64, GridPoint)> = None;
-        let mut most: Option<(u32, f64, GridPoint)> = None;
         for (probes, cells) in self.grid.probes.iter().enumerate() {
             let base = cost_model.probes(*cells as u64 * self.queries as u64)
                 + cost_model.bins(self.bins[probes]);
@@ -138,34 +144,24 @@ impl Profile {
                     let enough = self.found[at..at + RERANK_STEPS]
                         .iter()
                         .position(|found| *found >= wanted);
-                    let rerank_ratio = enough.unwrap_or(RERANK_STEPS - 1);
+                    let Some(rerank_ratio) = enough else {
+                        continue;
+                    };
                     let candidates = self.candidates[row * RERANK_STEPS + rerank_ratio];
                     let cost = base + codes + cost_model.candidates(candidates);
-                    let grid_point = GridPoint {
-                        probes,
-                        rerank,
-                        bin_ratio,
-                        rerank_ratio,
-                    };
-                    let found = self.found[at + rerank_ratio];
-                    if enough.is_some() {
-                        if best.is_none_or(|(least, _)| cost < least) {
-                            best = Some((cost, grid_point));
-                        }
-                    } else if most.is_none_or(|(f, p, _)| found > f || found == f && cost < p) {
-                        most = Some((found, cost, grid_point));
+                    if best.is_none_or(|(least, _)| cost < least) {
+                        let grid_point = GridPoint {
+                            probes,
+                            rerank,
+                            bin_ratio,
+                            rerank_ratio,
+                        };
+                        best = Some((cost, grid_point));
                     }
                 }
             }
         }
-        let best = best.map(|(_, grid_point)| grid_point);
-        best.or(most.map(|(.., grid_point)| grid_point))
-            .unwrap_or(GridPoint {
-                probes: 0,
-                rerank: 0,
-                bin_ratio: 0,
-                rerank_ratio: 0,
-            })
+        best.map(|(cost, grid_point)| (cost / self.queries as f64, grid_point))
     }
 }
 
@@ -213,7 +209,6 @@ struct Neighbour {
 struct QueryProfiler<'a> {
     snapshot: Snapshot<'a>,
     scratch: QueryScratch,
-    vector: Vec<f32>,
     /// Sorted estimates of the nearest points so far, and unsorted new ones.
     points: Vec<f32>,
     new_points: Vec<f32>,
@@ -232,7 +227,6 @@ impl<'a> QueryProfiler<'a> {
         Self {
             snapshot,
             scratch: QueryScratch::default(),
-            vector: Vec::new(),
             points: Vec::new(),
             new_points: Vec::new(),
             bins: Vec::new(),
@@ -246,8 +240,7 @@ impl<'a> QueryProfiler<'a> {
     /// Scans everything for query `number` and adds the result of each setting to the profiles.
     fn run(&mut self, number: usize, query: &Query, counts: &[usize], profiles: &mut [Profile]) {
         let snapshot = self.snapshot;
-        query.read(&snapshot, &mut self.vector);
-        let residual_squared = snapshot.rotate_for_estimates(&self.vector, &mut self.scratch);
+        let residual_squared = snapshot.rotate_for_estimates(&query.vector, &mut self.scratch);
         snapshot.nearest_cells(usize::MAX, &mut self.scratch);
         snapshot.reset_scan(&mut self.scratch);
         let most = profiles.iter().filter_map(|p| p.grid.reranks.last());
@@ -322,7 +315,7 @@ impl<'a> QueryProfiler<'a> {
                     };
                 }
             }
-            let others = found.iter().filter(|f| f.at != query.position);
+            let others = found.iter().filter(|f| Some(f.at) != query.position);
             self.new_points.extend(others.map(|f| f.estimate));
         }
         self.scratch.bins = bins;

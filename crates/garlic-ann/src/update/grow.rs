@@ -247,6 +247,8 @@ impl Index {
             workers: self.workers.clone(),
             ..built
         };
+        let calibration = (*next.calibration).clone();
+        next.calibration = Arc::new(calibration.after(&self.calibration));
         next.build_stats.trainings = self.build_stats.trainings + 1;
         // Retraining does not free the identifiers of removed points.
         next.build_stats.next_id = self.next_id();

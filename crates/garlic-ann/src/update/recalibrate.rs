@@ -1,12 +1,14 @@
 //! Recalibration: measures the recall targets again.
 
-use garlic_core::{Cancel, Result};
-use garlic_linalg::permutation;
+use garlic_core::{Cancel, Error, Result};
+use garlic_linalg::{Rows, permutation};
 
 use crate::plan::Calibration;
 use crate::segment::{Index, Snapshot};
 use crate::streams;
-use crate::tune::{calibrate, calibration_queries, measure_graph};
+use crate::tune::{
+    Measurements, calibrate, calibrate_for, calibration_queries, check_sample, measure_graph,
+};
 use std::sync::Arc;
 
 impl Index {
@@ -52,12 +54,57 @@ impl Index {
         held.sort_unstable();
         let workers = next.workers.clone();
         let cancel = Cancel::default();
-        let calibration = workers.get()?.install(|| -> Result<Calibration> {
-            let (mut table, measurements) = calibrate(&next, &held, &cancel, &|_, _| {})?;
-            if let Some(graph) = next.segment.graph.clone() {
-                measure_graph(&next, &mut table, graph, &measurements, true, &cancel)?;
-            }
-            Ok(table)
+        let calibration = workers.get()?.install(|| {
+            let measured = calibrate(&next, &held, &cancel, &|_, _| {})?;
+            next.with_graph(measured, &cancel)
+        })?;
+        next.calibration = Arc::new(calibration.after(&self.calibration));
+        *self = next;
+        Ok(())
+    }
+
+    /// The calibration with the settings of the neighbour graph, if there is one.
+    fn with_graph(
+        &self,
+        (mut table, measurements): (Calibration, Measurements),
+        cancel: &Cancel,
+    ) -> Result<Calibration> {
+        if let Some(graph) = self.segment.graph.clone() {
+            measure_graph(self, &mut table, graph, &measurements, true, cancel)?;
+        }
+        Ok(table)
+    }
+
+    /// Measures what recall targets need for queries like those of a sample, and compacts the index.
+    ///
+    /// A build measures this on points of the index. Queries that do not resemble them, such as questions that search
+    /// answers, may miss its targets. The sample should consist of at least 100 queries as users ask them. At most as
+    /// many as the parameter `calibration_queries` says are used.
+    ///
+    /// After later changes, checks and trainings have only points to measure with. They keep how many times fewer
+    /// misses they have to allow ([`Calibration::sample_correction`](crate::Calibration::sample_correction)). Tune
+    /// again to measure it again.
+    ///
+    /// # Errors
+    /// Fails if the sample is too small, if a query is not valid, if the index is empty or its file is damaged, or if no
+    /// worker threads can be started.
+    pub fn tune(&mut self, queries: Rows<'_>) -> Result<()> {
+        self.check_layout()?;
+        let dim = self.embedding.outer_dim(self.transform.dim());
+        check_sample(queries, dim, &self.embedding)?;
+        if self.is_empty() {
+            return Err(Error::NoVectors);
+        }
+        let mut next = self.clone();
+        // An index with points in two cells never changes, so it is compact.
+        if !next.spills() {
+            next.compact()?;
+        }
+        let workers = next.workers.clone();
+        let cancel = Cancel::default();
+        let calibration = workers.get()?.install(|| {
+            let measured = calibrate_for(&next, queries, &cancel, &|_, _| {})?;
+            next.with_graph(measured, &cancel)
         })?;
         next.calibration = Arc::new(calibration);
         *self = next;

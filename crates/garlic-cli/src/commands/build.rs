@@ -66,6 +66,10 @@ pub(crate) struct Args {
     /// an index, where each vector joins the nearest cell
     #[arg(long, value_name = "FILE")]
     partition: Option<PathBuf>,
+    /// Measure recall targets with these queries instead of held-out points: a file with a sample of the queries that
+    /// will be asked, at least 100; of a data set its queries
+    #[arg(long, value_name = "FILE", conflicts_with = "empty")]
+    queries_like: Option<PathBuf>,
     /// Kind of index: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
@@ -110,6 +114,7 @@ Examples:
   garlic build --empty --dim 128 -o vectors.garlic
   garlic build --empty --train-on sample.npy -o live-index --live
   garlic build vectors.npy -o vectors.garlic --partition labels.npy
+  garlic build answers.npy -o answers.garlic --metric cosine --queries-like questions.npy
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
@@ -210,6 +215,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     inputs.extend(args.config.as_deref());
     inputs.extend(args.ids.as_deref());
     inputs.extend(args.partition.as_deref());
+    let sample_path = args.queries_like.as_deref().map(names::data).transpose()?;
+    inputs.extend(sample_path.as_deref());
     if args.live {
         output::check_directory(&args.output)?;
     } else {
@@ -246,6 +253,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let values = data.to_f32();
         let rows = input::rows(&values, data.dim())?;
         builder = builder.partition(partition(path, &data, rows, threads, &watch)?);
+    }
+    let sample = sample_path
+        .as_deref()
+        .map(input::query_vectors)
+        .transpose()?;
+    if let Some(sample) = &sample {
+        let values = sample.to_f32();
+        builder = builder.queries_like(input::rows(&values, sample.dim())?);
     }
     // A mapped file of floats is read where it lies; everything else was converted for this build.
     let dim = data.dim();
@@ -315,6 +330,11 @@ fn configuration(args: &Args, made_for: Option<Metric>) -> anyhow::Result<AnyCon
     let preset: Preset = args.preset.parse()?;
     for (flag, given, feature) in [
         ("--recall", args.recall.is_some(), Feature::Recall),
+        (
+            "--queries-like",
+            args.queries_like.is_some(),
+            Feature::Recall,
+        ),
         ("--live", args.live, Feature::Updates),
         ("--history", args.history.is_some(), Feature::Epochs),
         (

@@ -13,6 +13,7 @@ pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod remove;
 pub(crate) mod search;
+pub(crate) mod tune;
 pub(crate) mod verify;
 
 use crate::args::Command;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Add(args) => add::run(&args),
         Command::Remove(args) => remove::run(&args),
         Command::Compact(args) => compact::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Convert(args) => convert::run(&args),

@@ -54,10 +54,9 @@ fn measured(evaluator: &Evaluator<'_>, plan: &Plan) -> Done {
         ..*plan
     };
     let (mut scratch, mut best) = (QueryScratch::default(), TopK::default());
-    let (mut work, mut vector) = (SearchStats::default(), Vec::new());
+    let mut work = SearchStats::default();
     for query in evaluator.queries {
-        query.read(&snapshot, &mut vector);
-        work += snapshot.search(&vector, &wider, &mut scratch, &mut best);
+        work += snapshot.search(&query.vector, &wider, &mut scratch, &mut best);
     }
     let each = |count: u64| count as f64 / evaluator.queries.len() as f64;
     Done {
@@ -76,7 +75,8 @@ fn predictions_are_close_to_what_searches_do() {
     let cost_model = CostModel::new(&index);
     let held = permutation(POINTS, 1, 1);
     let snapshot = index.snapshot();
-    let queries = ground_truth(&snapshot, &held[..QUERIES], &KS, &Cancel::default()).unwrap();
+    let held = held[..QUERIES].iter().map(|p| Query::held(&snapshot, *p));
+    let queries = ground_truth(&snapshot, held.collect(), &KS, &Cancel::default()).unwrap();
     let profiles = profile(&index, &queries, &KS, &[QUERIES; 2], &cost_model);
     let mut recalls = Vec::new();
     for (at, profile) in profiles.iter().enumerate() {
@@ -101,7 +101,7 @@ fn predictions_are_close_to_what_searches_do() {
             (last, 60, (1.2, 1.4), false),
         ] {
             let grid_point = grid_point(profile, probes.min(last), rerank, ratios);
-            let plan = profile.plan(grid_point, false);
+            let plan = profile.plan(grid_point, KS[at], false);
             let (told, done) = (predicted(profile, grid_point), measured(&evaluator, &plan));
             let about = format!("k {} {plan:?}", KS[at]);
             let off = |told: f64, done: f64| told / done - 1.0;
