@@ -109,23 +109,52 @@ fn the_same_bytes_for_any_number_of_threads_and_back_from_a_file() {
     }
 }
 
+/// Recall under a filter.
+fn filtered(index: &Index, queries: &[f32], allowed: &[u64], target: f64) -> f64 {
+    let filter = Filter::ids(allowed.to_vec());
+    let mut found = 0;
+    for query in queries.chunks(DIM) {
+        let exact = Search::new(10).exact(true).filter(filter.clone());
+        let truth = index.search(query, &exact).unwrap();
+        let search = Search::new(10).recall(target).filter(filter.clone());
+        let answer = index.search(query, &search).unwrap();
+        assert!(
+            answer
+                .hits
+                .iter()
+                .all(|hit| allowed.binary_search(&hit.id).is_ok())
+        );
+        assert_eq!(answer.hits.len(), truth.hits.len());
+        let limit = truth.hits.last().map_or(0.0, |hit| hit.distance) * 1.00001;
+        found += answer.hits.iter().filter(|h| h.distance <= limit).count();
+    }
+    found as f64 / (queries.len() / DIM * 10) as f64
+}
+
 #[test]
-fn filters_ranges_and_explicit_parameters_do_not_need_the_graph() {
+fn filters_keep_the_recall_from_half_of_the_points_to_few() {
+    let values = points(3 * COUNT, 1);
+    let index = build(&values, Metric::Euclidean, 2);
+    let queries = points(100, 9);
+    let ids = || 0..3 * COUNT as u64;
+    for share in [2u64, 5, 10, 100, 1000] {
+        let allowed: Vec<u64> = ids().filter(|id| id % share == 0).collect();
+        let recall = filtered(&index, &queries, &allowed, 0.9);
+        assert!(recall > 0.88, "1 in {share}: {recall}");
+    }
+    // A filter that allows one side only: far from half of the queries.
+    let side = |id: &u64| values[*id as usize * DIM] > 4.0;
+    let allowed: Vec<u64> = ids().filter(side).collect();
+    assert!(allowed.len() > 100);
+    let recall = filtered(&index, &queries, &allowed, 0.9);
+    assert!(recall > 0.88, "one side: {recall}");
+}
+
+#[test]
+fn ranges_and_explicit_parameters_do_not_need_the_graph() {
     let values = points(COUNT, 1);
     let index = build(&values, Metric::Euclidean, 2);
-    let queries = points(40, 9);
-    for share in [2u64, 10, 300] {
-        let allowed: Vec<u64> = (0..COUNT as u64).filter(|id| id % share == 0).collect();
-        for query in queries.chunks(DIM) {
-            let search = Search::new(10)
-                .recall(0.9)
-                .filter(Filter::ids(allowed.clone()));
-            let answer = index.search(query, &search).unwrap();
-            assert_eq!(answer.hits.len(), 10);
-            assert!(answer.hits.iter().all(|hit| hit.id % share == 0));
-        }
-    }
-    for query in queries.chunks(DIM) {
+    for query in points(40, 9).chunks(DIM) {
         let exact = index.search(query, &Search::new(10).exact(true)).unwrap();
         let radius = exact.hits[9].distance;
         let within = index.range(query, &RangeSearch::new(radius)).unwrap();
@@ -157,6 +186,15 @@ fn added_and_removed_points_are_seen_at_once() {
         }
     };
     check(&index, "changed");
+    let (_, hops) = recall(&index, &queries, &Search::new(10).recall(0.9));
+    assert!(
+        hops > 0,
+        "the graph serves the points that were there before"
+    );
+    let mut even: Vec<u64> = index.ids().into_iter().filter(|id| id % 2 == 0).collect();
+    even.sort_unstable();
+    let share = filtered(&index, &queries, &even, 0.9);
+    assert!(share > 0.87, "{share}");
     index.compact().unwrap();
     check(&index, "compacted");
     let (_, hops) = recall(&index, &queries, &Search::new(10).recall(0.9));

@@ -32,6 +32,8 @@ pub(crate) struct Expansion {
     /// Points whose codes are prefetched but not read yet.
     pending: Vec<u32>,
     estimates: Vec<f32>,
+    /// Estimates of the `k` nearest admitted candidates, if not all points are admitted.
+    nearest: Vec<f32>,
 }
 
 /// A query, and the cell whose points it starts from.
@@ -67,12 +69,35 @@ pub(crate) struct Limits {
     pub(crate) unvisited: Option<u32>,
 }
 
+/// Decides which points are results. All points lead to others.
+pub(crate) trait Admission {
+    /// Whether all points are admitted.
+    const ALL: bool;
+    /// Whether a point is admitted.
+    fn admits(&self, at: u32) -> bool;
+}
+
+/// Admits all points.
+pub(crate) struct AllAdmitted;
+
+impl Admission for AllAdmitted {
+    const ALL: bool = true;
+
+    #[inline]
+    fn admits(&self, _: u32) -> bool {
+        true
+    }
+}
+
 /// Work of an expansion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub(crate) hops: u64,
     pub(crate) edges: u64,
     pub(crate) codes: u64,
+    /// Whether a candidate within the limits was dropped because there were too many. Then the search may have missed
+    /// any part of the data.
+    pub(crate) overflowed: bool,
 }
 
 impl Expanded {
@@ -98,13 +123,32 @@ impl Expansion {
         Some(place)
     }
 
-    /// Appends the candidates to `found`, nearest first.
-    pub(crate) fn copy_to(&self, found: &mut Vec<Estimate>) {
+    /// Appends the admitted candidates to `found`, nearest first.
+    pub(crate) fn copy_to(&self, admission: &impl Admission, found: &mut Vec<Estimate>) {
         let unmarked = |e: &Estimate| Estimate {
             at: e.at & !EXPANDED,
             estimate: e.estimate,
         };
-        found.extend(self.pool.iter().map(unmarked));
+        let all = self.pool.iter().map(unmarked);
+        found.extend(all.filter(|e| admission.admits(e.at)));
+    }
+
+    /// The estimate of the k-th admitted candidate after an expansion that does not admit all points. Infinite if there
+    /// are fewer.
+    pub(crate) fn kth(&self, k: usize) -> f32 {
+        match self.nearest.get(k.saturating_sub(1)) {
+            Some(estimate) => *estimate,
+            None => f32::INFINITY,
+        }
+    }
+
+    /// Counts an admitted candidate.
+    fn admit(&mut self, estimate: f32, k: usize) {
+        let place = self.nearest.partition_point(|other| *other <= estimate);
+        if place < k {
+            self.nearest.truncate(k - 1);
+            self.nearest.insert(place, estimate);
+        }
     }
 }
 
@@ -152,6 +196,7 @@ impl Graph {
     pub(crate) fn expand(
         &self,
         limits: &Limits,
+        admission: &impl Admission,
         bin_starts: impl Fn(usize, &mut Vec<u32>),
         scratch: &mut Expansion,
     ) -> Expanded {
@@ -174,10 +219,15 @@ impl Graph {
         scratch.pending.retain(allowed);
         work.codes += scratch.pending.len() as u64;
         self.read_starts(START_POINTS, scratch);
-        for e in &scratch.pool {
-            scratch.visited.insert(e.at);
+        scratch.nearest.clear();
+        for i in 0..scratch.pool.len() {
+            let Estimate { at, estimate } = scratch.pool[i];
+            scratch.visited.insert(at);
+            if admission.admits(at) {
+                scratch.admit(estimate, limits.k);
+            }
         }
-        self.walk(limits, scratch, &mut work);
+        self.walk(limits, admission, scratch, &mut work);
         work
     }
 
@@ -185,7 +235,13 @@ impl Graph {
     ///
     /// Memory is slow and serves several requests at once. So the next point is expanded before all neighbours of the
     /// last one are estimated, and codes are requested a few at a time, ahead of their use.
-    fn walk(&self, limits: &Limits, scratch: &mut Expansion, work: &mut Expanded) {
+    fn walk<A: Admission>(
+        &self,
+        limits: &Limits,
+        admission: &A,
+        scratch: &mut Expansion,
+        work: &mut Expanded,
+    ) {
         let (k, ratio) = (limits.k, limits.ratio);
         let most = limits.candidates.max(k);
         let (points, lists) = (self.points(), &*self.neighbours);
@@ -243,6 +299,7 @@ impl Graph {
                 if estimate > limit {
                     continue;
                 }
+                work.overflowed |= scratch.pool.len() >= most;
                 let Some(place) = scratch.offer(*at, estimate, most) else {
                     continue;
                 };
@@ -250,10 +307,15 @@ impl Graph {
                     next = place;
                     self.prefetch(*at);
                 }
-                if place < k
-                    && let Some(kth) = scratch.pool.get(k - 1)
-                {
-                    limit = kth.estimate * ratio;
+                if A::ALL {
+                    if place < k
+                        && let Some(kth) = scratch.pool.get(k - 1)
+                    {
+                        limit = kth.estimate * ratio;
+                    }
+                } else if admission.admits(*at) {
+                    scratch.admit(estimate, k);
+                    limit = scratch.kth(k) * ratio;
                 }
             }
         }

@@ -17,7 +17,7 @@ mod prune;
 mod visited;
 
 pub(crate) use codes::{Line, RowCodes};
-pub(crate) use expand::{Expansion, Limits, PreparedQuery};
+pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits, PreparedQuery};
 
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;

@@ -1,4 +1,3 @@
-use super::expand::Expanded;
 use super::*;
 use crate::testdata::{rows, uniform};
 use garlic_core::vectors::StoredType;
@@ -55,11 +54,11 @@ fn recall(values: &[f32], graph: &Graph, k: usize, ratio: f32) -> (f64, Expanded
     let (mut found, mut work) = (0, Expanded::default());
     for query in queries.chunks(DIM) {
         graph.prepare(query, &mut scratch);
-        let done = graph.expand(&limits, starts, &mut scratch);
+        let done = graph.expand(&limits, &AllAdmitted, starts, &mut scratch);
         work.hops += done.hops;
         work.codes += done.codes;
         let mut candidates = Vec::new();
-        scratch.copy_to(&mut candidates);
+        scratch.copy_to(&AllAdmitted, &mut candidates);
         let pairs = || candidates.windows(2);
         assert!(pairs().all(|pair| pair[0].estimate <= pair[1].estimate));
         let mut near: Vec<(f32, u32)> = values
@@ -120,13 +119,59 @@ fn candidates_are_limited() {
     };
     let mut scratch = Expansion::default();
     graph.prepare(&values[..DIM], &mut scratch);
-    let work = graph.expand(&limits, |_, _| (), &mut scratch);
+    let work = graph.expand(&limits, &AllAdmitted, |_, _| (), &mut scratch);
     let mut candidates = Vec::new();
-    scratch.copy_to(&mut candidates);
+    scratch.copy_to(&AllAdmitted, &mut candidates);
     assert!(
         (10..=60).contains(&candidates.len()),
         "{}",
         candidates.len()
     );
     assert!(work.hops <= 200, "{work:?}");
+}
+
+/// Admits one point in `0`.
+struct Some1(u32);
+
+impl Admission for Some1 {
+    const ALL: bool = false;
+
+    fn admits(&self, at: u32) -> bool {
+        at.is_multiple_of(self.0)
+    }
+}
+
+#[test]
+fn only_admitted_points_are_found_and_others_lead_to_them() {
+    let values = cloud(5000, DIM, 1);
+    let (_, graph) = graph(&values, 2);
+    let limits = Limits {
+        k: 10,
+        ratio: 1.4,
+        candidates: 4096,
+        unvisited: None,
+    };
+    let mut scratch = Expansion::default();
+    for share in [2, 10] {
+        let admission = Some1(share);
+        let mut found = 0;
+        for query in cloud(50, DIM, 900).chunks(DIM) {
+            graph.prepare(query, &mut scratch);
+            let done = graph.expand(&limits, &admission, |_, _| (), &mut scratch);
+            assert!(!done.overflowed);
+            let mut candidates = Vec::new();
+            scratch.copy_to(&admission, &mut candidates);
+            assert!(candidates.iter().all(|c| c.at % share == 0));
+            assert_eq!(scratch.kth(10), candidates[9].estimate);
+            let rows = values.chunks(DIM).zip(0u32..);
+            let rows = rows.filter(|(_, at)| at % share == 0);
+            let mut near: Vec<(f32, u32)> = rows
+                .map(|(row, at)| (garlic_simd::l2_squared(query, row), at))
+                .collect();
+            near.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let is_found = |(_, at): &&(f32, u32)| candidates.iter().any(|c| c.at == *at);
+            found += near[..10].iter().filter(is_found).count();
+        }
+        assert!(found > 480, "{share}: {found} of 500");
+    }
 }

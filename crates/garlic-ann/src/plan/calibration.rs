@@ -1,6 +1,6 @@
 //! The calibration table: settings measured for recall targets when the index is built.
 
-use super::Plan;
+use super::{GraphPlan, Plan};
 use serde::{Deserialize, Serialize};
 
 /// Settings measured on points that were held out of the training. For every `k`, the cheapest comes first.
@@ -187,18 +187,29 @@ impl Calibration {
         let growth = growth(now, self.points);
         let correction = self.correction.max(1.0) * growth.powf(GROWTH_EXPONENT);
         let target = 1.0 - (1.0 - recall) / correction;
-        if graph && let Some(plan) = self.graph_plan(k, target) {
-            return plan;
-        }
         let plan = self.plan(k, target);
         // The number of points within the resolution of the codes grows with the index.
-        let rerank = (plan.rerank as f64 * growth).ceil() as usize;
-        Plan { rerank, ..plan }
+        let plan = Plan {
+            rerank: (plan.rerank as f64 * growth).ceil() as usize,
+            ..plan
+        };
+        let graph = graph.then(|| self.graph_plan(k, target)).flatten();
+        match graph {
+            None => plan,
+            Some(graph) => Plan {
+                graph: Some(GraphPlan {
+                    all_otherwise: plan.all,
+                    ..graph
+                }),
+                all: false,
+                ..plan
+            },
+        }
     }
 
-    /// The plan with the neighbour graph, or `None` if cells and bins cost less or if the graph does not reach this
+    /// The parameters with the neighbour graph, or `None` if cells and bins cost less or if the graph does not reach this
     /// recall.
-    pub(crate) fn graph_plan(&self, k: usize, recall: f64) -> Option<Plan> {
+    fn graph_plan(&self, k: usize, recall: f64) -> Option<GraphPlan> {
         let near = self.measured_k(k)?;
         let settings = || self.graph_settings.iter().filter(|s| s.k == near);
         let at = settings().position(|s| s.measured >= recall)?;
@@ -209,12 +220,11 @@ impl Calibration {
             _ => *above,
         };
         let more = (k as f64 / near as f64).max(1.0);
-        Some(Plan {
-            k,
-            rerank: ((found.rerank as f64 * more).ceil() as usize).max(k),
+        Some(GraphPlan {
+            expand_ratio: found.expand_ratio,
+            candidates: ((found.rerank as f64 * more).ceil() as usize).max(k),
             rerank_prune_ratio: found.rerank_prune_ratio,
-            expand_ratio: Some(found.expand_ratio),
-            ..Plan::everything(k)
+            all_otherwise: false,
         })
     }
 

@@ -11,6 +11,9 @@ pub use calibration::{Calibration, GraphDecision, Setting};
 /// target, and reading them is fast.
 pub const EXHAUSTIVE_POINTS: usize = 4096;
 
+/// Number of neighbours of the search whose costs are in a [`GraphDecision`].
+pub(crate) const GRAPH_COST_K: f64 = 10.0;
+
 /// All parameters of a search except the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
@@ -27,9 +30,9 @@ pub(crate) struct Plan {
     pub(crate) bin_prune_ratio: f32,
     /// Candidates are pruned if their estimate exceeds the k-th distance by this factor.
     pub(crate) rerank_prune_ratio: f32,
-    /// If present, candidates come from the neighbour graph, and are dropped if their estimate exceeds that of the
-    /// k-th by this factor. Otherwise they come from cells and bins.
-    pub(crate) expand_ratio: Option<f32>,
+    /// If present, candidates come from the neighbour graph. Points outside the segment, and what the graph does not
+    /// answer, take cells and bins.
+    pub(crate) graph: Option<GraphPlan>,
     /// Whether cells are found with the coarse quantizer, as they were during calibration.
     pub(crate) coarse_routing: bool,
     pub(crate) exact: bool,
@@ -41,6 +44,19 @@ pub(crate) struct Plan {
     /// Whether reading all admitted points is cheaper than visiting all cells.
     pub(crate) all_if_sparse: bool,
     pub(crate) threads: usize,
+}
+
+/// The parameters of a search with the neighbour graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct GraphPlan {
+    /// Candidates are dropped if their estimate exceeds that of the k-th by this factor.
+    pub(crate) expand_ratio: f32,
+    /// Upper limit of the number of candidates.
+    pub(crate) candidates: usize,
+    /// Candidates are pruned if their estimate exceeds the k-th distance by this factor.
+    pub(crate) rerank_prune_ratio: f32,
+    /// Whether the target takes everything without the graph.
+    pub(crate) all_otherwise: bool,
 }
 
 impl Plan {
@@ -62,7 +78,7 @@ impl Plan {
             rerank: usize::MAX,
             bin_prune_ratio: f32::INFINITY,
             rerank_prune_ratio: f32::INFINITY,
-            expand_ratio: None,
+            graph: None,
             coarse_routing: false,
             exact: false,
             widens: false,

@@ -79,10 +79,22 @@ impl Snapshot<'_> {
         best: &mut TopK,
         observer: &mut impl Observer,
     ) -> SearchStats {
-        if let (Some(ratio), Some(graph)) = (plan.expand_ratio, self.graph()) {
-            graph.prepare(query, &mut scratch.expansion);
-            return self.search_prepared(graph, query, plan, ratio, scratch, best, observer);
+        if let Some(search) = self.graph_search(plan) {
+            search.graph.prepare(query, &mut scratch.expansion);
+            return self.search_prepared(search, query, plan, scratch, best, observer);
         }
+        self.search_bins(query, plan, scratch, best, observer)
+    }
+
+    /// Answers one query into `best` with cells and bins. `observer` sees each candidate.
+    pub(in crate::search) fn search_bins(
+        &self,
+        query: &[f32],
+        plan: &Plan,
+        scratch: &mut QueryScratch,
+        best: &mut TopK,
+        observer: &mut impl Observer,
+    ) -> SearchStats {
         let mut work = SearchStats::default();
         let residual_squared = self.rotate_for_estimates(query, scratch);
         // If bins are pruned by their estimates, the choice of cells matters little and the plain distance is

@@ -117,19 +117,15 @@ impl Index {
             self.check_query(query, row)?;
         }
         let mut answers = vec![Answer::default(); queries.len()];
-        if let (Some(ratio), Some(graph), None, false, false) = (
-            planned.plan.expand_ratio,
-            self.snapshot().graph(),
-            &planned.allowed,
-            planned.plan.exact,
-            planned.plan.all,
-        ) {
+        let search = self.snapshot().graph_search(&planned.plan);
+        let is_plain = planned.allowed.is_none() && !planned.plan.exact && !planned.plan.all;
+        if let Some(search) = search.filter(|_| is_plain) {
             for (i, answers) in answers.chunks_mut(ORDERED_QUERIES).enumerate() {
                 let start = i * ORDERED_QUERIES;
                 let asked = queries.slice(start..start + answers.len());
                 let embedded = self.embedding.queries(asked);
                 let queries = (asked, embedded.rows());
-                self.search_ordered(graph, queries, &planned.plan, ratio, answers)?;
+                self.search_ordered(search, queries, &planned.plan, answers)?;
             }
             return Ok(answers);
         }
@@ -170,7 +166,7 @@ impl Index {
     ) -> Result<()> {
         let Planned { plan, allowed } = planned;
         // With a filter, queries may visit different numbers of cells.
-        let shares = plan.bin_prune_ratio.is_finite() && plan.expand_ratio.is_none();
+        let shares = plan.bin_prune_ratio.is_finite() && plan.graph.is_none();
         if !plan.exact && !plan.all && allowed.is_none() && shares {
             let Scratch { buffers, best, .. } = scratch;
             self.snapshot()

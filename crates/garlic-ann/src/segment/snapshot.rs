@@ -162,13 +162,15 @@ impl<'a> Snapshot<'a> {
         calibration.plan_for(k, recall, points, false)
     }
 
-    /// The neighbour graph. It has no points that were added and no filter, so only searches for all points use it.
+    /// The neighbour graph of the base.
     #[inline]
     pub(crate) fn graph(&self) -> Option<&'a Graph> {
-        match self.admits_all() {
-            true => self.segment.graph.as_deref(),
-            false => None,
-        }
+        self.segment.graph.as_deref()
+    }
+
+    /// Whether there are points outside the base.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes.is_some()
     }
 
     /// Means of all cells, one per row.

@@ -7,8 +7,8 @@
 use super::Measurements;
 use super::measure::{Evaluator, Measured, Query};
 use super::tuner::{TARGETS, setting};
-use crate::graph::{Expansion, Graph, Limits, Nodes};
-use crate::plan::{Calibration, GraphDecision, Plan, Setting};
+use crate::graph::{AllAdmitted, Expansion, Graph, Limits, Nodes};
+use crate::plan::{Calibration, GraphDecision, GraphPlan, Plan, Setting};
 use crate::search::CostModel;
 use crate::segment::Index;
 use garlic_core::vectors::StoredVectors;
@@ -185,9 +185,9 @@ fn trial_query(
             candidates: pool_size(k),
             unvisited: None,
         };
-        let done = graph.expand(&limits, |_, _| (), &mut scratch);
+        let done = graph.expand(&limits, &AllAdmitted, |_, _| (), &mut scratch);
         let mut found = Vec::new();
-        scratch.copy_to(&mut found);
+        scratch.copy_to(&AllAdmitted, &mut found);
         let near = found.iter().filter(|f| distances[f.at as usize] <= *radius);
         let mut work = done.stats();
         work.candidates = 2 * k as u64;
@@ -236,21 +236,26 @@ pub(crate) fn measure_graph(
 /// The cheapest setting for every target that the graph reaches, with its cost.
 fn find_settings(evaluator: &Evaluator<'_>, cancel: &Cancel) -> Result<Vec<(Setting, f64)>> {
     let k = evaluator.k;
-    let mut measured: Vec<(Plan, Measured)> = Vec::new();
+    let mut measured: Vec<(GraphPlan, Measured)> = Vec::new();
     for ratio in EXPAND_RATIOS {
+        let graph = GraphPlan {
+            expand_ratio: ratio,
+            candidates: pool_size(k),
+            rerank_prune_ratio: f32::MAX,
+            all_otherwise: false,
+        };
         let plan = Plan {
-            rerank: pool_size(k),
-            expand_ratio: Some(ratio),
+            graph: Some(graph),
             ..Plan::everything(k)
         };
         let runs = evaluator.run_ratios(&plan, RERANK_RATIOS, cancel)?;
         let all = runs[RERANK_RATIOS.len() - 1];
         for (rerank_prune_ratio, run) in RERANK_RATIOS.into_iter().zip(runs) {
-            let plan = Plan {
+            let graph = GraphPlan {
                 rerank_prune_ratio,
-                ..plan
+                ..graph
             };
-            measured.push((plan, run));
+            measured.push((graph, run));
         }
         let is_last = all.recall >= TARGETS[TARGETS.len() - 1];
         if is_last || all.cost > evaluator.cost_model.everything {
@@ -259,8 +264,14 @@ fn find_settings(evaluator: &Evaluator<'_>, cancel: &Cancel) -> Result<Vec<(Sett
     }
     let cheapest = |target: &f64| {
         let enough = measured.iter().filter(|(_, m)| m.recall >= *target);
-        let (plan, run) = enough.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost))?;
-        Some((setting(plan, *target, run.recall), run.cost))
+        let (graph, run) = enough.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost))?;
+        let setting = Setting {
+            rerank: graph.candidates,
+            rerank_prune_ratio: graph.rerank_prune_ratio,
+            expand_ratio: graph.expand_ratio,
+            ..setting(&Plan::everything(k), *target, run.recall)
+        };
+        Some((setting, run.cost))
     };
     Ok(TARGETS.iter().map_while(cheapest).collect())
 }

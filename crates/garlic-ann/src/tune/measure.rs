@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::plan::Plan;
+use crate::plan::{GraphPlan, Plan};
 use crate::search::{CostModel, Observer, QueryScratch, Reranked};
 use crate::segment::{Index, Snapshot};
 use garlic_core::Cancel;
@@ -145,7 +145,7 @@ pub(super) struct Measured {
 impl Evaluator<'_> {
     /// Runs a plan on all queries.
     pub(super) fn run(&self, plan: &Plan, cancel: &Cancel) -> Result<Measured> {
-        let [measured] = self.run_ratios(plan, [plan.rerank_prune_ratio], cancel)?;
+        let [measured] = self.run_ratios(plan, [prune_ratio(plan)], cancel)?;
         Ok(measured)
     }
 
@@ -170,7 +170,7 @@ impl Evaluator<'_> {
     /// Runs a plan on the first queries.
     pub(super) fn run_first(&self, plan: &Plan, cancel: &Cancel) -> Result<Measured> {
         let (first, _) = self.split();
-        let sums = self.sums(first, plan, [plan.rerank_prune_ratio], cancel)?;
+        let sums = self.sums(first, plan, [prune_ratio(plan)], cancel)?;
         let [measured] = self.measured(&sums, first.len());
         Ok(measured)
     }
@@ -216,8 +216,13 @@ impl Evaluator<'_> {
         cancel: &Cancel,
     ) -> Result<Sums<N>> {
         cancel.check()?;
+        let unpruned = |graph: GraphPlan| GraphPlan {
+            rerank_prune_ratio: f32::MAX,
+            ..graph
+        };
         let plan = &Plan {
             rerank_prune_ratio: f32::MAX,
+            graph: plan.graph.map(unpruned),
             ..*plan
         };
         let parts: Vec<Sums<N>> = queries
@@ -249,6 +254,11 @@ impl Evaluator<'_> {
             }
         })
     }
+}
+
+/// The ratio that prunes the candidates of a plan.
+fn prune_ratio(plan: &Plan) -> f32 {
+    (plan.graph).map_or(plan.rerank_prune_ratio, |graph| graph.rerank_prune_ratio)
 }
 
 /// Sums over queries. They are integers, so they do not depend on the distribution of queries to threads.
@@ -298,7 +308,8 @@ fn run<const N: usize>(
     for query in queries {
         // One more if the query finds itself. In the graph it would lead to all of its neighbours, so there it is not
         // visited.
-        let own = usize::from(query.position.is_some() && plan.expand_ratio.is_none());
+        let finds_itself = plan.graph.is_none() || snapshot.has_changes();
+        let own = usize::from(query.position.is_some() && finds_itself);
         scratch.unvisited = query.position;
         let wider = Plan {
             k: plan.k + own,

@@ -266,7 +266,7 @@ pub(super) fn setting(plan: &Plan, target: f64, measured: f64) -> Setting {
         rerank: plan.rerank.min(u32::MAX as usize),
         bin_prune_ratio: plan.bin_prune_ratio.min(f32::MAX),
         rerank_prune_ratio: plan.rerank_prune_ratio.min(f32::MAX),
-        expand_ratio: plan.expand_ratio.unwrap_or(0.0),
+        expand_ratio: 0.0,
         everything: plan.all,
     }
 }
