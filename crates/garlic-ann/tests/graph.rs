@@ -64,9 +64,8 @@ fn targets_are_met_and_searches_expand_the_graph() {
             let search = Search::new(k).recall(target);
             let (recall, hops) = recall(&index, &queries, &search);
             assert!(recall > target - 0.03, "{metric:?} {k} {target}: {recall}");
-            // The order of inner products differs most from that of the estimates. High targets take bins.
-            let may_not = metric == Metric::InnerProduct && target > 0.95;
-            assert!(hops > 0 || may_not, "{metric:?} {k} {target}");
+            // Few calibration queries cannot certify high targets. These take bins.
+            assert!(hops > 0 || target > 0.95, "{metric:?} {k} {target}");
         }
     }
 }

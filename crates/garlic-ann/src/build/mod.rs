@@ -6,7 +6,7 @@
 use crate::bins::{EncodedBins, Encoding};
 use crate::config::Config;
 use crate::config::{Store, UseGraph};
-use crate::graph::{Graph, MAX_POINTS};
+use crate::graph::{GraphBuilder, MAX_POINTS};
 use crate::partition::fit;
 use crate::partition::{AnisotropicCells, SCORED_CELLS, code_bits};
 use crate::plan::Calibration;
@@ -371,16 +371,21 @@ impl<'a> Builder<'a> {
         let cell_of: Vec<u32> = (0..segment.ids.len()).into_par_iter().map(cell).collect();
         let nodes = tune::nodes(index, &segment.vectors, &cell_of);
         let step = |done, total| self.report_progress(Stage::Graph, done, total);
-        let graph = Arc::new(Graph::build(&nodes, cancel, &step)?);
+        // Queries that are points would find their neighbours by their own edges, and their edges take the place of others.
+        let builder = GraphBuilder::new(&nodes, &measurements.held(), cancel, &step)?;
         seconds.graph = seconds_since(start);
         let start = Instant::now();
-        let given = graph.clone();
-        if tune::measure_graph(index, table, given, measurements, always, cancel)? {
-            let mut segment = (*index.segment).clone();
-            segment.graph = Some(graph);
-            index.segment = Arc::new(segment);
-        }
+        let measured = Arc::new(builder.graph());
+        let pays = tune::measure_graph(index, table, measured, measurements, always, cancel)?;
         seconds.calibrate += seconds_since(start);
+        if pays {
+            let start = Instant::now();
+            let graph = builder.finish(cancel)?;
+            let mut segment = (*index.segment).clone();
+            segment.graph = Some(Arc::new(graph));
+            index.segment = Arc::new(segment);
+            seconds.graph += seconds_since(start);
+        }
         Ok(())
     }
 

@@ -193,7 +193,7 @@ fn add_back(
     Ok(())
 }
 
-/// The neighbour lists of all points. `order` is the order of insertion, `cell_of` the cell of every point.
+/// The neighbour lists of the points in `order`, which is the order of insertion. `cell_of` is the cell of every point.
 pub(super) fn link(
     table: &ByteTable,
     degree: usize,
@@ -207,9 +207,10 @@ pub(super) fn link(
         neighbours: vec![NO_NEIGHBOUR; table.len() * degree],
     };
     let links = insert(table, links, order, 0, cell_of, cancel, step)?;
-    let all: Vec<u32> = (0..table.len() as u32).collect();
+    let mut all = order.to_vec();
+    all.sort_unstable();
     let links = refine(table, links, &all, cancel)?;
-    step(2 * table.len());
+    step(2 * order.len());
     Ok(links)
 }
 

@@ -29,6 +29,7 @@ use crate::config::TransformOptions;
 use crate::quantize::RowQuantizer;
 use crate::{streams, transform};
 use bytes::{ByteTable, Centre};
+use links::Links;
 
 /// The end of a list that is not full.
 pub(crate) const NO_NEIGHBOUR: u32 = u32::MAX;
@@ -125,13 +126,76 @@ impl Graph {
         cancel: &Cancel,
         step: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self> {
+        GraphBuilder::new(nodes, &[], cancel, step)?.finish(cancel)
+    }
+}
+
+/// A graph that lacks some points.
+pub(crate) struct GraphBuilder<'a> {
+    nodes: &'a Nodes<'a>,
+    table: ByteTable,
+    links: Links,
+    codes: RowCodes,
+    /// The order of insertion. Points from number `inserted` on are missing.
+    order: Vec<u32>,
+    inserted: usize,
+}
+
+impl<'a> GraphBuilder<'a> {
+    /// Builds the graph of all points but `held`, which is sorted. Runs in the current rayon pool. `step` receives the
+    /// share that is done.
+    pub(crate) fn new(
+        nodes: &'a Nodes<'a>,
+        held: &[u32],
+        cancel: &Cancel,
+        step: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self> {
         let (codes, table) = encode(nodes, cancel)?;
         let order = permutation(nodes.len(), nodes.seed, streams::GRAPH);
-        let total = 2 * nodes.len();
-        let links = links::link(&table, DEGREE, &order, nodes.cell_of, cancel, &|done| {
-            step(done, total);
-        })?;
+        let is_held = |at: &u32| held.binary_search(at).is_ok();
+        let (last, mut order): (Vec<u32>, Vec<u32>) = order.into_iter().partition(is_held);
+        let inserted = order.len();
+        let step = |done| step(done, 2 * inserted);
+        let links = links::link(&table, DEGREE, &order, nodes.cell_of, cancel, &step)?;
+        order.extend(last);
         Ok(Self {
+            nodes,
+            table,
+            links,
+            codes,
+            order,
+            inserted,
+        })
+    }
+
+    /// The graph so far. Points that are missing have no neighbours and are in no list.
+    pub(crate) fn graph(&self) -> Graph {
+        Graph {
+            degree: DEGREE,
+            neighbours: self.links.neighbours.clone().into(),
+            centres: centres(&self.table, self.nodes).into(),
+            codes: self.codes.clone(),
+        }
+    }
+
+    /// Inserts the missing points.
+    pub(crate) fn finish(self, cancel: &Cancel) -> Result<Graph> {
+        let Self {
+            nodes,
+            table,
+            mut links,
+            codes,
+            order,
+            inserted,
+        } = self;
+        if inserted < order.len() {
+            let cell_of = nodes.cell_of;
+            links = links::insert(&table, links, &order, inserted, cell_of, cancel, &|_| ())?;
+            let mut last = order[inserted..].to_vec();
+            last.sort_unstable();
+            links = links::refine(&table, links, &last, cancel)?;
+        }
+        Ok(Graph {
             degree: DEGREE,
             neighbours: links.neighbours.into(),
             centres: centres(&table, nodes).into(),

@@ -5,7 +5,7 @@
 //! graph of all points is built and measured like any other setting.
 
 use super::Measurements;
-use super::measure::{Evaluator, Measured, Query};
+use super::measure::{Evaluator, Measured};
 use super::tuner::{TARGETS, setting};
 use crate::graph::{AllAdmitted, Expansion, Graph, Limits, Nodes};
 use crate::plan::{Calibration, GraphDecision, GraphPlan, Plan, Setting};
@@ -80,7 +80,7 @@ pub(crate) fn wants_graph(
         true
     } else {
         let growth = (index.len() as f64 / TRIAL_POINTS as f64).powf(GROWTH_EXPONENT);
-        let trial = trial_cost(index, &measurements.queries, cancel)?;
+        let trial = trial_cost(index, measurements, cancel)?;
         decision.graph_cost = trial.map(|trial| trial * growth);
         let promising = |cost: f64| cost < PROMISING * bins_cost;
         decision.graph_cost.is_some_and(promising)
@@ -124,9 +124,9 @@ fn local_dimension(measurements: &Measurements) -> f64 {
 }
 
 /// Cost of the decisive search in the graph of a sample, or `None` if it does not meet the target.
-fn trial_cost(index: &Index, queries: &[Query], cancel: &Cancel) -> Result<Option<f64>> {
-    let mut held: Vec<u32> = queries.iter().filter_map(|q| q.position).collect();
-    held.sort_unstable();
+fn trial_cost(index: &Index, measurements: &Measurements, cancel: &Cancel) -> Result<Option<f64>> {
+    let held = measurements.held();
+    let queries = &measurements.queries;
     let points = index.segment.ids.len();
     let sample = (0..TRIAL_POINTS).map(|i| (i * points / TRIAL_POINTS) as u32);
     let sample: Vec<u32> = sample

@@ -192,6 +192,15 @@ pub(crate) struct Measurements {
     counts: Vec<usize>,
 }
 
+impl Measurements {
+    /// Positions of the queries that are points of the index, in order.
+    pub(crate) fn held(&self) -> Vec<u32> {
+        let mut held: Vec<u32> = self.queries.iter().filter_map(|q| q.position).collect();
+        held.sort_unstable();
+        held
+    }
+}
+
 /// Calibrates an index with queries whose neighbours are not known yet. Also returns the queries with their neighbours,
 /// in another order. Runs in the current rayon pool.
 fn calibrate_with(
