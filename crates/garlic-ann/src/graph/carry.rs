@@ -4,7 +4,7 @@ use garlic_core::{Cancel, Result};
 use rayon::prelude::*;
 
 use super::bytes::ByteTable;
-use super::links::{insert, refine, repair};
+use super::links::{Lost, insert, refine, repair};
 use super::{Graph, Line, NO_NEIGHBOUR, Nodes, ROWS_PER_TASK, RowCodes, centres};
 
 /// The graph is built anew if less than this share of its points are old.
@@ -60,7 +60,7 @@ impl Graph {
     }
 
     /// The lists of all points in the new numbering, and for every point that lost neighbours the neighbours of these.
-    fn renumbered(&self, origin: &[u32], target: &[u32]) -> (Vec<Vec<u32>>, Vec<(u32, Vec<u32>)>) {
+    fn renumbered(&self, origin: &[u32], target: &[u32]) -> (Vec<Vec<u32>>, Vec<Lost>) {
         let renumber = |at: &u32| target.get(*at as usize).copied();
         let renumber = |at: &u32| renumber(at).filter(|at| *at != NO_NEIGHBOUR);
         let mut lost = Vec::new();

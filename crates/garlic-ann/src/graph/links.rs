@@ -257,12 +257,15 @@ pub(super) fn insert(
     Ok(links)
 }
 
+/// A point that lost neighbours, and the neighbours of these.
+pub(super) type Lost = (u32, Vec<u32>);
+
 /// Lists without the points that are marked as removed. A list that loses points gets their neighbours as candidates,
 /// so that no point is cut off.
 pub(super) fn repair(
     table: &ByteTable,
     old: &[Vec<u32>],
-    lost: &[(u32, Vec<u32>)],
+    lost: &[Lost],
     degree: usize,
     cancel: &Cancel,
 ) -> Result<Links> {
