@@ -64,8 +64,10 @@ fn targets_are_met_and_searches_expand_the_graph() {
             let search = Search::new(k).recall(target);
             let (recall, hops) = recall(&index, &queries, &search);
             assert!(recall > target - 0.03, "{metric:?} {k} {target}: {recall}");
-            // Few calibration queries cannot certify high targets. These take bins.
-            assert!(hops > 0 || target > 0.95, "{metric:?} {k} {target}");
+            // Few calibration queries cannot certify high targets, and inner products are ordered otherwise than the
+            // estimates. Such targets take bins.
+            let may_not = target > 0.95 || metric == Metric::InnerProduct && target > 0.9;
+            assert!(hops > 0 || may_not, "{metric:?} {k} {target}");
         }
     }
 }

@@ -4,13 +4,14 @@ mod common;
 
 use common::{Lab, command, finish};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "build",
     "search",
     "eval",
     "add",
     "remove",
     "compact",
+    "tune",
     "inspect",
     "verify",
     "convert",

@@ -244,7 +244,14 @@ impl Calibration {
             .or(extrapolated.as_ref().filter(|s| s.measured >= recall));
         let before = reached.unwrap_or(settings().count());
         let below = before.checked_sub(1).and_then(|at| settings().nth(at));
-        let found = match (below, above) {
+        // The last setting may measure a little less than its target. That does not take everything.
+        let closer = match (below, above) {
+            (Some(below), Some(above)) if above.everything && below.recall >= recall => {
+                Some(below.extrapolated()).filter(|s| s.measured >= recall)
+            }
+            _ => None,
+        };
+        let found = match (below, closer.as_ref().or(above)) {
             (_, None) => return everything,
             (_, Some(above)) if above.everything => return everything,
             // Nothing was missed, so interpolation has no upper end.
@@ -463,5 +470,9 @@ mod tests {
             assert!(table.plan(10, recall).all, "{recall}");
         }
         assert!(!table.plan(100, 0.9).all, "another k");
+        table.settings[1].measured = 0.895;
+        let close = table.plan(10, 0.9);
+        assert!(!close.all && (4..8).contains(&close.probes), "{close:?}");
+        assert!(table.plan(10, 0.901).all);
     }
 }
