@@ -120,9 +120,9 @@ def test_a_whole_run(load, many_points, queries, benchmark, metric, ours, batch)
     for (recall,), _, _, answers, additional in rows:
         full = np.array([np.resize(answer, 10) for answer in answers])
         assert brute.recall(full, queries, many_points, ours) > recall - 0.1
-        # The highest target may take all points.
+        # High targets may take all points.
         assert 10 <= additional["exact_distances"] <= additional["distance_equivalents"]
-        assert additional["exact_distances"] < len(many_points) or recall > 0.995
+        assert additional["exact_distances"] < len(many_points) or recall > 0.95
         assert additional["dist_comps"] == pytest.approx(additional["distance_equivalents"] * 2 * len(queries))
         works.append(additional["distance_equivalents"])
     assert works[-1] > works[0] > 0

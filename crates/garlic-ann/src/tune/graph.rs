@@ -40,8 +40,9 @@ const TRIAL_POINTS: usize = 16_384;
 const TRIAL_QUERIES: usize = 200;
 /// The cost of a search with a graph grows with this power of the number of points.
 const GROWTH_EXPONENT: f64 = 0.25;
-/// The graph is built if the trial predicts at most this share of the cost with cells and bins.
-const PROMISING: f64 = 0.8;
+/// The graph is built if the trial predicts at most this share of the cost with cells and bins. It takes several times
+/// as long to build and hundreds of bytes a point, so a small gain does not pay.
+const PROMISING: f64 = 0.5;
 
 /// The candidates that an expansion may have.
 fn pool_size(k: usize) -> usize {
