@@ -278,3 +278,33 @@ fn small_and_low_dimensional_data_have_no_graph_by_themselves() {
         .unwrap();
     assert_eq!(index.memory().graph, 0);
 }
+
+#[test]
+fn a_damaged_graph_is_refused_when_read_and_harmless_when_mapped() {
+    let index = build(&points(COUNT, 1), Metric::Euclidean, 2);
+    let bytes = index.to_bytes().unwrap();
+    // The graph is the last section: lists and codes of all points.
+    let graph = index.memory().graph as usize;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.garlic");
+    let queries = points(3, 2);
+    for step in 0..60 {
+        let at = bytes.len() - 1 - step * (graph / 64);
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (step % 8);
+        assert!(Index::from_bytes(&damaged).is_err(), "byte {at}");
+        // Many bytes at once, as from another file.
+        let to = (at + 4096).min(damaged.len());
+        damaged[at..to].fill((step * 37 % 256) as u8);
+        std::fs::write(&path, &damaged).unwrap();
+        let Ok(mapped) = Index::open(&path) else {
+            continue;
+        };
+        for query in queries.chunks(DIM) {
+            for search in [Search::new(10).recall(0.9), Search::new(1).recall(0.8)] {
+                let answer = mapped.search(query, &search).unwrap();
+                assert!(answer.hits.len() <= search.k());
+            }
+        }
+    }
+}
