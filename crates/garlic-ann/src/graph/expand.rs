@@ -16,6 +16,9 @@ const BLOCK: usize = 4;
 const PENDING: usize = 16;
 /// Codes that are requested from memory ahead of their use.
 const REQUESTED: usize = 16;
+/// The limit refers to the estimate of a candidate of at least this rank. The best estimate alone is often too low by
+/// chance.
+const MIN_STOP_RANK: usize = 5;
 /// Points that a search starts from.
 const START_POINTS: usize = 4;
 
@@ -224,7 +227,7 @@ impl Graph {
             let Estimate { at, estimate } = scratch.pool[i];
             scratch.visited.insert(at);
             if admission.admits(at) {
-                scratch.admit(estimate, limits.k);
+                scratch.admit(estimate, limits.k.max(MIN_STOP_RANK));
             }
         }
         self.walk(limits, admission, scratch, &mut work);
@@ -242,7 +245,7 @@ impl Graph {
         scratch: &mut Expansion,
         work: &mut Expanded,
     ) {
-        let (k, ratio) = (limits.k, limits.ratio);
+        let (k, ratio) = (limits.k.max(MIN_STOP_RANK), limits.ratio);
         let most = limits.candidates.max(k);
         let (points, lists) = (self.points(), &*self.neighbours);
         let (codes, lines) = (self.codes.bytes(), self.codes.quantizer.lines());
