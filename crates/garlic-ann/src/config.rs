@@ -29,7 +29,7 @@ pub enum Store {
 pub enum UseGraph {
     /// If calibration finds that searches cost less with it.
     Auto,
-    /// Always.
+    /// Whatever searches cost, if there are calibration queries.
     On,
     /// Never.
     Off,

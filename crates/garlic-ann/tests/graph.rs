@@ -74,18 +74,20 @@ fn targets_are_met_and_searches_expand_the_graph() {
 
 #[test]
 fn a_batch_gives_the_answers_of_single_queries() {
-    let index = build(&points(COUNT, 1), Metric::Euclidean, 2);
     let queries = points(300, 2);
     let search = Search::new(10).recall(0.9);
     let rows = Rows::new(&queries, DIM).unwrap();
-    let batch = index.search_batch(rows, &search).unwrap();
-    for (query, answer) in queries.chunks(DIM).zip(&batch) {
-        assert_eq!(index.search(query, &search).unwrap(), *answer);
+    for metric in [Metric::Euclidean, Metric::Cosine, Metric::InnerProduct] {
+        let index = build(&points(COUNT, 1), metric, 2);
+        let batch = index.search_batch(rows, &search).unwrap();
+        assert!(batch[0].stats.hops > 0);
+        for (query, answer) in queries.chunks(DIM).zip(&batch) {
+            let single = index.search(query, &search).unwrap();
+            assert_eq!(single, *answer, "{metric:?}");
+        }
+        let two = search.clone().threads(2);
+        assert_eq!(index.search_batch(rows, &two).unwrap(), batch);
     }
-    let two = index
-        .search_batch(rows, &search.clone().threads(2))
-        .unwrap();
-    assert_eq!(two, batch);
 }
 
 #[test]

@@ -358,7 +358,8 @@ impl<'a> Builder<'a> {
         let start = Instant::now();
         let always = self.config.graph.graph == UseGraph::On;
         let wanted = match self.config.graph.graph {
-            UseGraph::On => true,
+            // Searches with recall targets need its settings.
+            UseGraph::On => !measurements.is_empty(),
             UseGraph::Auto => tune::wants_graph(index, table, measurements, cancel)?,
             UseGraph::Off => false,
         };
@@ -367,9 +368,8 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let segment = &index.segment;
-        let cell = |position: usize| segment.cell_of(position) as u32;
-        let cell_of: Vec<u32> = (0..segment.ids.len()).into_par_iter().map(cell).collect();
-        let nodes = tune::nodes(index, &segment.vectors, &cell_of);
+        let cell_of = segment.cells_of((0..segment.ids.len() as u32).into_par_iter());
+        let nodes = index.nodes(&segment.vectors, &cell_of);
         let step = |done, total| self.report_progress(Stage::Graph, done, total);
         // Queries that are points would find their neighbours by their own edges, and their edges take the place of others.
         let builder = GraphBuilder::new(&nodes, &measurements.held(), cancel, &step)?;
@@ -381,9 +381,7 @@ impl<'a> Builder<'a> {
         if pays {
             let start = Instant::now();
             let graph = builder.finish(cancel)?;
-            let mut segment = (*index.segment).clone();
-            segment.graph = Some(Arc::new(graph));
-            index.segment = Arc::new(segment);
+            *index = index.with_graph(Arc::new(graph));
             seconds.graph += seconds_since(start);
         }
         Ok(())

@@ -1,11 +1,9 @@
 //! Carries a graph over to a new numbering of the points, without removed points and with added ones.
 
 use garlic_core::{Cancel, Result};
-use rayon::prelude::*;
 
-use super::bytes::ByteTable;
 use super::links::{Lost, insert, refine, repair};
-use super::{Graph, Line, NO_NEIGHBOUR, Nodes, ROWS_PER_TASK, RowCodes, centres};
+use super::{Graph, NO_NEIGHBOUR, Nodes, centres};
 
 /// The graph is built anew if less than this share of its points are old.
 const MIN_CARRIED: f64 = 0.5;
@@ -29,7 +27,7 @@ impl Graph {
                 *place = to;
             }
         }
-        let (codes, table) = self.encode_again(nodes, origin, cancel)?;
+        let (codes, table) = self.codes.encode(nodes, origin, cancel)?;
         let (lists, lost) = self.renumbered(origin, &target);
         let links = repair(&table, &lists, &lost, self.degree, cancel)?;
         let (mut order, new): (Vec<u32>, Vec<u32>) =
@@ -80,52 +78,5 @@ impl Graph {
         });
         let lists = lists.collect();
         (lists, lost)
-    }
-
-    /// Codes of all points with the same axes and steps, and their bytes.
-    fn encode_again(
-        &self,
-        nodes: &Nodes<'_>,
-        origin: &[u32],
-        cancel: &Cancel,
-    ) -> Result<(RowCodes, ByteTable)> {
-        let codes = &self.codes;
-        let (lines, dim) = (codes.quantizer.lines(), codes.quantizer.dim());
-        let width = ByteTable::width(dim);
-        let step = codes.quantizer.largest() / 127.0;
-        let mut bytes = vec![0u8; origin.len() * width];
-        let mut coded = vec![Line([0; 64]); origin.len() * lines];
-        bytes
-            .par_chunks_mut(ROWS_PER_TASK * width)
-            .zip(coded.par_chunks_mut(ROWS_PER_TASK * lines))
-            .zip(origin.par_chunks(ROWS_PER_TASK))
-            .enumerate()
-            .try_for_each(|(task, ((bytes, coded), origin))| -> Result<()> {
-                cancel.check()?;
-                let (mut vector, mut row) = (Vec::new(), vec![0.0; dim]);
-                for (i, from) in origin.iter().enumerate() {
-                    let at = task * ROWS_PER_TASK + i;
-                    nodes.vectors.read(nodes.dim, at, &mut vector);
-                    codes.rotate(&mut vector, &mut row);
-                    ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
-                    let code = &mut coded[i * lines..][..lines];
-                    match codes.lines.get(*from as usize * lines..) {
-                        Some(old) if old.len() >= lines => code.copy_from_slice(&old[..lines]),
-                        _ => {
-                            let norm = garlic_simd::dot(&vector, &vector);
-                            let code = bytemuck::cast_slice_mut(code);
-                            codes.quantizer.encode(&row, norm, code);
-                        }
-                    }
-                }
-                Ok(())
-            })?;
-        let codes = RowCodes::new(
-            codes.mean.clone(),
-            codes.rotation.clone(),
-            codes.quantizer.clone(),
-            coded.into(),
-        );
-        Ok((codes, ByteTable::new(width, bytes)))
     }
 }

@@ -2,8 +2,16 @@
 
 use bytemuck::{Pod, Zeroable};
 use garlic_core::buffer::Buffer;
+use garlic_core::{Cancel, Result};
+use rayon::prelude::*;
 
+use super::Nodes;
+use super::bytes::ByteTable;
 use crate::quantize::{RowQuantizer, RowQuery};
+use crate::transform::Int8Rotation;
+
+/// Points that are encoded at once.
+const ROWS_PER_TASK: usize = 256;
 
 /// A cache line of a code.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +25,9 @@ unsafe impl Zeroable for Line {}
 #[allow(unsafe_code)]
 unsafe impl Pod for Line {}
 
+/// The byte that stands for zero in a query.
+const ZERO_BYTE: u8 = 128;
+
 /// The rotation that codes refer to, and the codes of all points.
 #[derive(Clone, Debug)]
 pub(crate) struct RowCodes {
@@ -27,7 +38,9 @@ pub(crate) struct RowCodes {
     pub(crate) quantizer: RowQuantizer,
     /// The codes, in the order of positions.
     pub(crate) lines: Buffer<Line>,
-    small: SmallRotation,
+    /// The rotation in 8 bits, for queries as bytes around [`ZERO_BYTE`]. Its error is small compared with that of the
+    /// codes.
+    int8_rotation: Int8Rotation,
 }
 
 impl PartialEq for RowCodes {
@@ -37,15 +50,6 @@ impl PartialEq for RowCodes {
             && self.quantizer == other.quantizer
             && *self.lines == *other.lines
     }
-}
-
-/// The rotation in 8 bits. Its error is small compared with that of the codes.
-#[derive(Clone, Debug)]
-struct SmallRotation {
-    rows: Buffer<i8>,
-    /// Step of each row, and the sum of its values.
-    steps: Vec<f32>,
-    sums: Vec<i32>,
 }
 
 /// Buffers to prepare a query.
@@ -59,26 +63,6 @@ pub(super) struct QueryBuffers {
     ones: Vec<f32>,
 }
 
-impl SmallRotation {
-    fn new(rotation: &[f32], dim: usize) -> Self {
-        let (mut rows, mut steps, mut sums) = (Vec::new(), Vec::new(), Vec::new());
-        for row in rotation.chunks_exact(dim.max(1)) {
-            let most = row.iter().fold(0.0f32, |most, v| most.max(v.abs()));
-            let unit = if most > 0.0 { 127.0 / most } else { 0.0 };
-            let small = row.iter().map(|v| (v * unit).round() as i8);
-            let from = rows.len();
-            rows.extend(small);
-            steps.push(most / 127.0);
-            sums.push(rows[from..].iter().map(|v| i32::from(*v)).sum());
-        }
-        Self {
-            rows: rows.into(),
-            steps,
-            sums,
-        }
-    }
-}
-
 impl RowCodes {
     pub(crate) fn new(
         mean: Buffer<f32>,
@@ -86,14 +70,61 @@ impl RowCodes {
         quantizer: RowQuantizer,
         lines: Buffer<Line>,
     ) -> Self {
-        let small = SmallRotation::new(&rotation, mean.len());
+        let zero = vec![f32::from(ZERO_BYTE); mean.len()];
+        let int8_rotation = Int8Rotation::new(&rotation, &zero);
         Self {
             mean,
             rotation,
             quantizer,
             lines,
-            small,
+            int8_rotation,
         }
+    }
+
+    /// The same axes and steps with the codes of other points, and the bytes of these points. `origin` is the position of
+    /// each of them here, or [`NO_NEIGHBOUR`](super::NO_NEIGHBOUR) if its code has to be computed. Runs in the current rayon pool.
+    pub(super) fn encode(
+        &self,
+        nodes: &Nodes<'_>,
+        origin: &[u32],
+        cancel: &Cancel,
+    ) -> Result<(Self, ByteTable)> {
+        let (lines, dim) = (self.quantizer.lines(), self.quantizer.dim());
+        let width = ByteTable::width(dim);
+        let step = self.quantizer.largest() / 127.0;
+        let mut bytes = vec![0u8; origin.len() * width];
+        let mut coded = vec![Line([0; 64]); origin.len() * lines];
+        bytes
+            .par_chunks_mut(ROWS_PER_TASK * width)
+            .zip(coded.par_chunks_mut(ROWS_PER_TASK * lines))
+            .zip(origin.par_chunks(ROWS_PER_TASK))
+            .enumerate()
+            .try_for_each(|(task, ((bytes, coded), origin))| -> Result<()> {
+                cancel.check()?;
+                let (mut vector, mut row) = (Vec::new(), vec![0.0; dim]);
+                for (i, from) in origin.iter().enumerate() {
+                    let at = task * ROWS_PER_TASK + i;
+                    nodes.vectors.read(nodes.dim, at, &mut vector);
+                    self.rotate(&mut vector, &mut row);
+                    ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
+                    let code = &mut coded[i * lines..][..lines];
+                    let from = *from as usize * lines;
+                    match self.lines.get(from..from + lines) {
+                        Some(old) => code.copy_from_slice(old),
+                        None => {
+                            let norm = garlic_simd::dot(&vector, &vector);
+                            let code = bytemuck::cast_slice_mut(code);
+                            self.quantizer.encode(&row, norm, code);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        let codes = Self {
+            lines: coded.into(),
+            ..self.clone()
+        };
+        Ok((codes, ByteTable::new(width, bytes)))
     }
 
     /// Bytes of all codes.
@@ -108,7 +139,7 @@ impl RowCodes {
     }
 
     /// Subtracts the mean from a vector and computes its coordinates.
-    pub(crate) fn rotate(&self, vector: &mut [f32], coordinates: &mut [f32]) {
+    fn rotate(&self, vector: &mut [f32], coordinates: &mut [f32]) {
         for (v, m) in vector.iter_mut().zip(&*self.mean) {
             *v -= m;
         }
@@ -132,14 +163,10 @@ impl RowCodes {
         ones.resize(dim, 1.0);
         let (unit, _) = garlic_simd::code_weights(centred, ones, small);
         bytes.clear();
-        bytes.extend(small.iter().map(|v| (*v as u8) ^ 128));
-        products.clear();
-        products.resize(self.small.steps.len(), 0);
-        garlic_simd::dots_bytes(&self.small.rows, bytes, dim, products);
-        coordinates.clear();
-        let scales = self.small.steps.iter().zip(&self.small.sums);
-        let all = products.iter().zip(scales);
-        coordinates.extend(all.map(|(p, (step, sum))| (p - 128 * sum) as f32 * step * unit));
+        bytes.extend(small.iter().map(|v| (*v as u8) ^ ZERO_BYTE));
+        coordinates.resize(self.quantizer.dim(), 0.0);
+        self.int8_rotation.rotate(bytes, dim, products, coordinates);
+        coordinates.iter_mut().for_each(|v| *v *= unit);
         let squared = garlic_simd::dot(centred, centred);
         self.quantizer.prepare(coordinates, squared, row);
     }

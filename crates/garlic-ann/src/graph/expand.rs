@@ -32,7 +32,7 @@ pub(crate) struct Expansion {
     /// Candidates from near to far. Expanded ones are marked.
     pool: Vec<Estimate>,
     visited: Visited,
-    /// Points whose codes are prefetched but not read yet.
+    /// Neighbours in the order in which they were seen.
     pending: Vec<u32>,
     estimates: Vec<f32>,
     /// Estimates of the `k` nearest admitted candidates, if not all points are admitted.

@@ -42,9 +42,8 @@ pub(crate) const MAX_POINTS: usize = 1 << 31;
 /// axes of little variance as well.
 const KEEP_VARIANCE: f64 = 0.999;
 const MAX_AXES: usize = 768;
-/// Points that the axes and steps are fitted to, and rows that are rotated at once.
+/// Points that the axes and steps are fitted to.
 const SAMPLE_POINTS: usize = 25_000;
-const ROWS_PER_TASK: usize = 256;
 
 /// Neighbour lists and codes of all points of a segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +149,8 @@ impl<'a> GraphBuilder<'a> {
         cancel: &Cancel,
         step: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self> {
-        let (codes, table) = encode(nodes, cancel)?;
+        let all_new = vec![NO_NEIGHBOUR; nodes.len()];
+        let (codes, table) = fit(nodes, cancel)?.encode(nodes, &all_new, cancel)?;
         let order = permutation(nodes.len(), nodes.seed, streams::GRAPH);
         let is_held = |at: &u32| held.binary_search(at).is_ok();
         let (last, mut order): (Vec<u32>, Vec<u32>) = order.into_iter().partition(is_held);
@@ -204,10 +204,9 @@ impl<'a> GraphBuilder<'a> {
     }
 }
 
-/// Codes of all points, and their bytes.
-fn encode(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<(RowCodes, ByteTable)> {
-    let count = nodes.len();
-    let mut sample = permutation(count, nodes.seed, streams::GRAPH_SAMPLE);
+/// Fits the axes and steps of codes to a sample. There are no codes yet.
+fn fit(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<RowCodes> {
+    let mut sample = permutation(nodes.len(), nodes.seed, streams::GRAPH_SAMPLE);
     sample.truncate(SAMPLE_POINTS);
     sample.sort_unstable();
     let sample = nodes.gather(sample.into_iter());
@@ -218,42 +217,15 @@ fn encode(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<(RowCodes, ByteTable)> {
     };
     let fitted = transform::fit(sample, &options, nodes.seed, cancel)?;
     let coordinates: Matrix = fitted.apply_all(sample, cancel)?;
-    let dim = coordinates.cols();
     let variance = |axis: usize| {
         let column = coordinates.as_rows().iter().map(|row| f64::from(row[axis]));
         column.map(|v| v * v).sum::<f64>() / sample.len().max(1) as f64
     };
-    let variances: Vec<f64> = (0..dim).map(variance).collect();
+    let variances: Vec<f64> = (0..coordinates.cols()).map(variance).collect();
     let quantizer = RowQuantizer::fit(&variances);
-    let step = quantizer.largest() / 127.0;
-
-    let width = ByteTable::width(dim);
-    let lines = quantizer.lines();
-    let mut bytes = vec![0u8; count * width];
-    let mut coded = vec![Line([0; 64]); count * lines];
-    bytes
-        .par_chunks_mut(ROWS_PER_TASK * width)
-        .zip(coded.par_chunks_mut(ROWS_PER_TASK * lines))
-        .enumerate()
-        .try_for_each(|(task, (bytes, coded))| -> Result<()> {
-            cancel.check()?;
-            let first = (task * ROWS_PER_TASK) as u32;
-            let rows = (bytes.len() / width) as u32;
-            let vectors = nodes.gather(first..first + rows);
-            let vectors = Rows::new(&vectors, nodes.dim)?;
-            let mut row = vec![0.0; dim];
-            for (i, vector) in vectors.iter().enumerate() {
-                fitted.apply(vector, &mut row);
-                ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
-                let norm = garlic_simd::l2_squared(vector, &fitted.mean);
-                let code = bytemuck::cast_slice_mut(&mut coded[i * lines..][..lines]);
-                quantizer.encode(&row, norm, code);
-            }
-            Ok(())
-        })?;
     let rotation = fitted.rotation.map_or_else(Vec::new, Matrix::into_vec);
-    let codes = RowCodes::new(fitted.mean.into(), rotation.into(), quantizer, coded.into());
-    Ok((codes, ByteTable::new(width, bytes)))
+    let (mean, rotation) = (fitted.mean.into(), rotation.into());
+    Ok(RowCodes::new(mean, rotation, quantizer, Buffer::default()))
 }
 
 /// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells.

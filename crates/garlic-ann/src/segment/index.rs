@@ -2,12 +2,14 @@
 
 use super::{BuildStats, Delta, Segment, Snapshot, UncoveredPoints};
 use crate::config::Config;
+use crate::graph::{Graph, Nodes};
 use crate::partition::CellShape;
 use crate::plan::Calibration;
 use std::sync::Arc;
 
 use garlic_core::metric::Embedding;
 use garlic_core::pool::{ObjectPool, Workers};
+use garlic_core::vectors::StoredVectors;
 use garlic_core::{Error, Metric, Result, Transform};
 
 /// A nearest-neighbour index. It contains the vectors.
@@ -142,6 +144,27 @@ impl Index {
     /// Number of neighbours of a point in the neighbour graph, or `None` if there is no graph.
     pub fn graph_degree(&self) -> Option<usize> {
         self.segment.graph.as_ref().map(|graph| graph.degree)
+    }
+
+    /// The index with another neighbour graph.
+    pub(crate) fn with_graph(&self, graph: Arc<Graph>) -> Self {
+        let mut segment = (*self.segment).clone();
+        segment.graph = Some(graph);
+        Self {
+            segment: Arc::new(segment),
+            ..self.clone()
+        }
+    }
+
+    /// The points of a new graph: `vectors` at some positions of the segment, and the cells of these.
+    pub(crate) fn nodes<'a>(&self, vectors: &'a StoredVectors, cell_of: &'a [u32]) -> Nodes<'a> {
+        Nodes {
+            vectors,
+            dim: self.transform.dim(),
+            cell_of,
+            cells: self.segment.cells.len(),
+            seed: self.config.seed,
+        }
     }
 
     /// The shape of a cell, or `None` past the last cell.

@@ -6,6 +6,7 @@
 use crate::bins::EncodedBins;
 use crate::graph::Graph;
 use crate::partition::{AnisotropicCells, CoarseQuantizer};
+use crate::transform::Int8Rotation;
 
 mod build_stats;
 mod delta;
@@ -32,6 +33,7 @@ use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{IdLookup, Transform};
 use garlic_simd::CodeBits;
+use rayon::prelude::*;
 
 /// Cells with their bins, codes, vectors and identifiers, as they were encoded.
 ///
@@ -66,64 +68,6 @@ struct Derived {
 /// Upper limit of the error that the 8-bit rotation adds to a query's squared distance, as a share of the mean squared
 /// distance of a point from its cell mean.
 const MAX_INT8_ERROR: f64 = 0.01;
-
-/// The rotation quantized to 8 bits, for byte queries. It reads a quarter of the memory and uses integer products.
-///
-/// It perturbs the rotated query, and with it all estimates. If the error is not small compared with the size of the
-/// cells, the index does not use it. Exact distances, bounds and builds never use it.
-#[derive(Debug)]
-pub(crate) struct Int8Rotation {
-    rows: Buffer<i8>,
-    /// Quantization step of each row.
-    steps: Vec<f32>,
-    /// The rotated mean of the data.
-    origin: Vec<f32>,
-}
-
-impl Int8Rotation {
-    fn new(rotation: &[f32], mean: &[f32]) -> Self {
-        let rows = || rotation.chunks_exact(mean.len().max(1));
-        let step = |row: &[f32]| row.iter().fold(0.0f32, |most, v| most.max(v.abs())) / 127.0;
-        let steps: Vec<f32> = rows().map(step).collect();
-        let coded = rows().zip(&steps).flat_map(|(row, step)| {
-            let unit = if *step > 0.0 { 1.0 / step } else { 0.0 };
-            row.iter().map(move |v| (v * unit).round() as i8)
-        });
-        let coded: Vec<i8> = coded.collect();
-        let sum = |row: &[i8]| -> f64 {
-            let products = row.iter().zip(mean);
-            products.map(|(r, m)| f64::from(*r) * f64::from(*m)).sum()
-        };
-        let origin = coded.chunks_exact(mean.len().max(1)).zip(&steps);
-        Self {
-            origin: origin
-                .map(|(row, s)| (sum(row) * f64::from(*s)) as f32)
-                .collect(),
-            rows: coded.into(),
-            steps,
-        }
-    }
-
-    /// Root mean square of the steps.
-    fn mean_step(&self) -> f64 {
-        let squares = self.steps.iter().map(|s| f64::from(*s) * f64::from(*s));
-        (squares.sum::<f64>() / self.steps.len().max(1) as f64).sqrt()
-    }
-
-    /// Rotates consecutive vectors of `dim` bytes into `out`.
-    pub(crate) fn rotate(&self, vectors: &[u8], dim: usize, sums: &mut Vec<i32>, out: &mut [f32]) {
-        sums.clear();
-        sums.resize(out.len(), 0);
-        garlic_simd::dots_bytes(&self.rows, vectors, dim, sums);
-        let scales = || self.steps.iter().zip(&self.origin);
-        let wide = self.steps.len().max(1);
-        for (out, sums) in out.chunks_exact_mut(wide).zip(sums.chunks_exact(wide)) {
-            for ((value, sum), (step, origin)) in out.iter_mut().zip(sums).zip(scales()) {
-                *value = *sum as f32 * step - origin;
-            }
-        }
-    }
-}
 
 impl PartialEq for Derived {
     fn eq(&self, _: &Self) -> bool {
@@ -232,7 +176,7 @@ impl Segment {
         let cells = self.derived.bin_cell.get().map_or(0, |v| size_of_val(&**v));
         let centres = self.derived.centres.get().map_or(0, |v| size_of_val(&**v));
         let rotation = self.derived.int8_rotation.get().and_then(Option::as_ref);
-        let rotation = rotation.map_or(0, |rotation| rotation.rows.len());
+        let rotation = rotation.map_or(0, Int8Rotation::bytes);
         let quantizer = self.derived.coarse_quantizer.get().and_then(Option::as_ref);
         let tables = self.encoded.copied_bytes();
         (cells + centres + rotation) as u64 + quantizer.map_or(0, CoarseQuantizer::bytes) + tables
@@ -273,6 +217,12 @@ impl Segment {
             .partition_point(|bin| bin.first as usize <= position);
         let cell = self.bin_cell().get(bin.saturating_sub(1));
         cell.map_or(0, |cell| *cell as usize)
+    }
+
+    /// The cells of positions.
+    pub(crate) fn cells_of(&self, positions: impl IndexedParallelIterator<Item = u32>) -> Vec<u32> {
+        let cell = |position: u32| self.cell_of(position as usize) as u32;
+        positions.map(cell).collect()
     }
 
     /// Bits of a coordinate in a code.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::validate::coordinate_limit;
+use super::validate::{MAX_AXIS_COORDINATE, coordinate_limit};
 use crate::graph::{Graph, Line, NO_NEIGHBOUR, RowCodes};
 use crate::quantize::RowQuantizer;
 use garlic_core::file::{
@@ -11,8 +11,6 @@ use garlic_core::file::{
 
 /// Upper limit of the length of a list, so that a damaged file cannot demand any amount of work.
 const MAX_DEGREE: u64 = 1024;
-/// Upper limit of a coordinate of an axis: that of a unit vector, plus rounding.
-const MAX_AXIS_COORDINATE: f32 = 1.001;
 
 pub(super) fn write(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let mut out = Aligned::new(out);

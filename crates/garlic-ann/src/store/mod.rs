@@ -36,19 +36,8 @@ use garlic_core::{FormatError, Result};
 
 use meta::{Body, Meta, StoredConfig};
 
-/// The sections of an index, in the order of the file.
+/// The sections of an index with a neighbour graph, in the order of the file.
 const KINDS: &[Kind] = &[
-    Kind::Meta,
-    Kind::Space,
-    Kind::Cells,
-    Kind::Learned,
-    Kind::Codes,
-    Kind::Vectors,
-    Kind::Ids,
-];
-
-/// [`KINDS`] of an index with a neighbour graph.
-const KINDS_WITH_GRAPH: &[Kind] = &[
     Kind::Meta,
     Kind::Space,
     Kind::Cells,
@@ -62,8 +51,8 @@ const KINDS_WITH_GRAPH: &[Kind] = &[
 /// The sections of an index with or without a neighbour graph.
 fn kinds(with_graph: bool) -> &'static [Kind] {
     match with_graph {
-        true => KINDS_WITH_GRAPH,
-        false => KINDS,
+        true => KINDS,
+        false => &KINDS[..KINDS.len() - 1],
     }
 }
 

@@ -18,7 +18,7 @@ use garlic_core::file::{Fault, Kind, inconsistent};
 /// The width of codes is a multiple of this.
 const WIDTH_MULTIPLE: usize = 8;
 /// Upper limit of a coordinate of an axis: that of a unit vector, plus rounding.
-const MAX_AXIS_COORDINATE: f32 = 1.001;
+pub(super) const MAX_AXIS_COORDINATE: f32 = 1.001;
 
 /// Upper limit of a step, as a share of [`coordinate_limit`].
 pub(super) const MAX_STEP_SHARE: f32 = 0.25;

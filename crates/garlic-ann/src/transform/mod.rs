@@ -3,7 +3,10 @@
 //! In: vectors. Out: a [`Transform`] that subtracts the mean and projects onto the axes, and the squared distance of
 //! each vector from that space. Exact distances are always computed between the vectors themselves.
 
+mod int8;
 pub(crate) mod robust;
+
+pub(crate) use int8::Int8Rotation;
 
 use crate::config::TransformOptions;
 use garlic_core::{Cancel, Error, Result, Transform};

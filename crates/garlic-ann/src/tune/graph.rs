@@ -4,10 +4,10 @@
 //! with a graph costs there, and that cost grows slowly with the number of points. If it promises to be lower, the
 //! graph of all points is built and measured like any other setting.
 
-use super::Measurements;
 use super::measure::{Evaluator, Measured};
 use super::tuner::{TARGETS, setting};
-use crate::graph::{AllAdmitted, Expansion, Graph, Limits, Nodes};
+use super::{COMPARED_TARGETS, Measurements};
+use crate::graph::{AllAdmitted, Expansion, Graph, Limits};
 use crate::plan::{Calibration, GraphDecision, GraphPlan, Plan, Setting};
 use crate::search::CostModel;
 use crate::segment::Index;
@@ -29,8 +29,6 @@ const POOL_PER_NEIGHBOUR: usize = 16;
 
 /// The search that decides: its number of neighbours and its target.
 const DECISIVE: (usize, f64) = (10, 0.95);
-/// Targets whose costs are compared when the graph has been measured.
-const COMPARED_TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
 /// Below this cost, in nanoseconds, a search with cells and bins is as fast as a search with a graph can be.
 const MIN_COST: f64 = 15_000.0;
 /// An index with fewer points than this has no graph. Reading all of them is fast.
@@ -135,10 +133,9 @@ fn trial_cost(index: &Index, measurements: &Measurements, cancel: &Cancel) -> Re
         .collect();
     let dim = index.transform.dim();
     let vectors = index.segment.vectors.pick(dim, &sample);
-    let cell = |position: &u32| index.segment.cell_of(*position as usize) as u32;
-    let cell_of: Vec<u32> = sample.iter().map(cell).collect();
-    let graph = Graph::build(&nodes(index, &vectors, &cell_of), cancel, &|_, _| ())?;
-    let with_graph = with_graph(index, Arc::new(graph));
+    let cell_of = index.segment.cells_of(sample.par_iter().copied());
+    let graph = Graph::build(&index.nodes(&vectors, &cell_of), cancel, &|_, _| ())?;
+    let with_graph = index.with_graph(Arc::new(graph));
     let cost_model = CostModel::new(&with_graph);
     let Some(graph) = with_graph.segment.graph.as_deref() else {
         return Ok(None);
@@ -207,7 +204,7 @@ pub(crate) fn measure_graph(
     always: bool,
     cancel: &Cancel,
 ) -> Result<bool> {
-    let index = with_graph(index, graph);
+    let index = index.with_graph(graph);
     let cost_model = CostModel::new(&index);
     let mut settings = Vec::new();
     for (at, k) in measurements.ks.iter().enumerate() {
@@ -289,30 +286,5 @@ fn evaluator<'a>(
         at,
         k: measurements.ks[at],
         cost_model,
-    }
-}
-
-/// The points of a graph of an index. `vectors` are those of its positions, or of some.
-pub(crate) fn nodes<'a>(
-    index: &Index,
-    vectors: &'a StoredVectors,
-    cell_of: &'a [u32],
-) -> Nodes<'a> {
-    Nodes {
-        vectors,
-        dim: index.transform.dim(),
-        cell_of,
-        cells: index.segment.cells.len(),
-        seed: index.config.seed,
-    }
-}
-
-/// The index with another graph.
-fn with_graph(index: &Index, graph: Arc<Graph>) -> Index {
-    let mut segment = (*index.segment).clone();
-    segment.graph = Some(graph);
-    Index {
-        segment: Arc::new(segment),
-        ..index.clone()
     }
 }

@@ -19,7 +19,7 @@ mod profile;
 mod tuner;
 
 pub use exhaustive::{Cause, Exhaustive};
-pub(crate) use graph::{measure_graph, nodes, wants_graph};
+pub(crate) use graph::{measure_graph, wants_graph};
 
 use garlic_core::metric::Embedding;
 use garlic_core::validate::check_query;
@@ -88,8 +88,8 @@ pub(crate) fn calibrate(
 
 /// Least number of queries of a sample.
 pub(crate) const MIN_SAMPLE: usize = 100;
-/// Targets, and the number of neighbours as an index into [`KS`], at which a calibration by stored points is compared
-/// with a sample.
+/// Targets at which two calibrations are compared, and the number of neighbours, as an index into [`KS`], for that of
+/// stored points and that of a sample.
 const COMPARED_TARGETS: [f64; 3] = [0.9, 0.95, 0.99];
 const COMPARED_KS: usize = 1;
 /// A correction that makes searches read everything, if no other is enough.
@@ -193,6 +193,11 @@ pub(crate) struct Measurements {
 }
 
 impl Measurements {
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queries.is_empty()
+    }
+
     /// Positions of the queries that are points of the index, in order.
     pub(crate) fn held(&self) -> Vec<u32> {
         let mut held: Vec<u32> = self.queries.iter().filter_map(|q| q.position).collect();

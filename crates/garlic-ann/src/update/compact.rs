@@ -12,7 +12,6 @@ use crate::partition::AnisotropicCells;
 use crate::plan::Calibration;
 use crate::quantize::{clamp_norm, copy_lane};
 use crate::segment::{Index, PAGE_POSITIONS, Segment, Snapshot};
-use crate::tune::nodes;
 use garlic_core::vectors::StoredRows;
 use garlic_core::{Cancel, Result};
 
@@ -68,7 +67,8 @@ impl Index {
         let (dim, segment) = (self.transform.dim(), &compacted.segment);
         let (old, lookup) = (&self.segment.vectors, self.segment.lookup());
         // A point that was updated has its old identifier but another vector.
-        let origin = |position: usize| {
+        let origin = |position: u32| {
+            let position = position as usize;
             let found = lookup.position(segment.ids[position]);
             let (mut before, mut now) = (Vec::new(), Vec::new());
             let same = found.filter(|found| {
@@ -78,16 +78,13 @@ impl Index {
             });
             same.unwrap_or(NO_NEIGHBOUR)
         };
-        let positions = 0..segment.ids.len();
-        let origin: Vec<u32> = positions.clone().into_par_iter().map(origin).collect();
-        let cell = |position: usize| segment.cell_of(position) as u32;
-        let cell_of: Vec<u32> = positions.into_par_iter().map(cell).collect();
-        let nodes = nodes(compacted, &segment.vectors, &cell_of);
+        let positions = 0..segment.ids.len() as u32;
+        let cell_of = segment.cells_of(positions.clone().into_par_iter());
+        let origin: Vec<u32> = positions.into_par_iter().map(origin).collect();
+        let nodes = compacted.nodes(&segment.vectors, &cell_of);
         // Only a cancelled build fails, and this one cannot be cancelled.
         if let Ok(graph) = graph.carry(&nodes, &origin, &Cancel::default()) {
-            let mut segment = (*compacted.segment).clone();
-            segment.graph = Some(Arc::new(graph));
-            compacted.segment = Arc::new(segment);
+            *compacted = compacted.with_graph(Arc::new(graph));
         }
     }
 

@@ -56,7 +56,7 @@ impl Index {
         let cancel = Cancel::default();
         let calibration = workers.get()?.install(|| {
             let measured = calibrate(&next, &held, &cancel, &|_, _| {})?;
-            next.with_graph(measured, &cancel)
+            next.add_graph_settings(measured, &cancel)
         })?;
         next.calibration = Arc::new(calibration.after(&self.calibration));
         *self = next;
@@ -64,7 +64,7 @@ impl Index {
     }
 
     /// The calibration with the settings of the neighbour graph, if there is one.
-    fn with_graph(
+    fn add_graph_settings(
         &self,
         (mut table, measurements): (Calibration, Measurements),
         cancel: &Cancel,
@@ -104,7 +104,7 @@ impl Index {
         let cancel = Cancel::default();
         let calibration = workers.get()?.install(|| {
             let measured = calibrate_for(&next, queries, &cancel, &|_, _| {})?;
-            next.with_graph(measured, &cancel)
+            next.add_graph_settings(measured, &cancel)
         })?;
         next.calibration = Arc::new(calibration);
         *self = next;
