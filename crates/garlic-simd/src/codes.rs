@@ -68,7 +68,7 @@ pub struct CodeQuery<'a> {
 }
 
 /// A point whose estimate is below the limit of a scan.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(8))]
 pub struct Estimate {
     /// The number of the lane: that of the first lane of the scan, and one more for every lane since.

@@ -26,6 +26,7 @@ macro_rules! dispatch {
 mod codes;
 mod int8;
 mod level;
+mod marks;
 mod prefetch;
 mod row_codes;
 mod rows;
@@ -41,8 +42,9 @@ pub use codes::{
 };
 pub use int8::{INT8_BLOCK, encode_int8, int8_row_bytes, int8_steps, l2_squared_int8, widen_int8};
 pub use level::{Level, level, levels};
+pub use marks::Marks;
 pub use prefetch::prefetch;
-pub use row_codes::{ROW_CODE_LINE, RowCodeQuery, estimate_rows, prefetch_row, row_code_weights};
+pub use row_codes::{ROW_CODE_LINE, RowCodeQuery, RowCodes, estimate_rows, row_code_weights};
 pub use rows::{dots, dots_bytes, dots_bytes_at, dots_many, l2_squared_rows};
 pub use select::keep_smallest;
 pub use stored::{

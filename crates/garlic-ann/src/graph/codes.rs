@@ -36,10 +36,13 @@ pub(crate) struct RowCodes {
     /// Principal axes, one per row.
     pub(crate) rotation: Buffer<f32>,
     pub(crate) quantizer: RowQuantizer,
-    /// The codes, in the order of positions.
-    pub(crate) lines: Buffer<Line>,
-    /// The rotation in 8 bits, for queries as bytes around [`ZERO_BYTE`]. Its error is small compared with that of the
-    /// codes.
+    /// Heads and rests of the codes, in the order of positions.
+    pub(crate) heads: Buffer<Line>,
+    pub(crate) rests: Buffer<Line>,
+    /// The rest of a code is read if its head estimates less than the limit times this ratio.
+    pub(crate) head_ratio: f32,
+    /// The rotation to the axes that codes represent in 8 bits, for queries as bytes around [`ZERO_BYTE`]. Its error is
+    /// small compared with that of the codes.
     int8_rotation: Int8Rotation,
 }
 
@@ -48,11 +51,13 @@ impl PartialEq for RowCodes {
         *self.mean == *other.mean
             && *self.rotation == *other.rotation
             && self.quantizer == other.quantizer
-            && *self.lines == *other.lines
+            && *self.heads == *other.heads
+            && *self.rests == *other.rests
+            && self.head_ratio == other.head_ratio
     }
 }
 
-/// Buffers to prepare a query.
+/// Buffers to prepare queries.
 #[derive(Debug, Default)]
 pub(super) struct QueryBuffers {
     centred: Vec<f32>,
@@ -61,6 +66,8 @@ pub(super) struct QueryBuffers {
     products: Vec<i32>,
     coordinates: Vec<f32>,
     ones: Vec<f32>,
+    /// The unit of the coordinates of every query, and its squared distance from the mean.
+    scales: Vec<(f32, f32)>,
 }
 
 impl RowCodes {
@@ -68,15 +75,19 @@ impl RowCodes {
         mean: Buffer<f32>,
         rotation: Buffer<f32>,
         quantizer: RowQuantizer,
-        lines: Buffer<Line>,
+        [heads, rests]: [Buffer<Line>; 2],
+        head_ratio: f32,
     ) -> Self {
         let zero = vec![f32::from(ZERO_BYTE); mean.len()];
-        let int8_rotation = Int8Rotation::new(&rotation, &zero);
+        let coded = quantizer.coded_dim().max(1) * mean.len();
+        let int8_rotation = Int8Rotation::new(&rotation[..coded.min(rotation.len())], &zero);
         Self {
             mean,
             rotation,
             quantizer,
-            lines,
+            heads,
+            rests,
+            head_ratio,
             int8_rotation,
         }
     }
@@ -89,7 +100,8 @@ impl RowCodes {
         origin: &[u32],
         cancel: &Cancel,
     ) -> Result<(Self, ByteTable)> {
-        let (lines, dim) = (self.quantizer.lines(), self.quantizer.dim());
+        let ([head, rest], dim) = (self.quantizer.lines(), self.quantizer.dim());
+        let lines = head + rest;
         let width = ByteTable::width(dim);
         let step = self.quantizer.largest() / 127.0;
         let mut bytes = vec![0u8; origin.len() * width];
@@ -108,9 +120,12 @@ impl RowCodes {
                     self.rotate(&mut vector, &mut row);
                     ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
                     let code = &mut coded[i * lines..][..lines];
-                    let from = *from as usize * lines;
-                    match self.lines.get(from..from + lines) {
-                        Some(old) => code.copy_from_slice(old),
+                    let from = *from as usize;
+                    match self.heads.get(from * head..(from + 1) * head) {
+                        Some(old) => {
+                            code[..head].copy_from_slice(old);
+                            code[head..].copy_from_slice(&self.rests[from * rest..][..rest]);
+                        }
                         None => {
                             let norm = garlic_simd::dot(&vector, &vector);
                             let code = bytemuck::cast_slice_mut(code);
@@ -120,22 +135,34 @@ impl RowCodes {
                 }
                 Ok(())
             })?;
+        let rows = || coded.chunks_exact(lines);
+        let heads: Vec<Line> = rows().flat_map(|code| &code[..head]).copied().collect();
+        let rests: Vec<Line> = rows().flat_map(|code| &code[head..]).copied().collect();
         let codes = Self {
-            lines: coded.into(),
+            heads: heads.into(),
+            rests: rests.into(),
             ..self.clone()
         };
         Ok((codes, ByteTable::new(width, bytes)))
     }
 
-    /// Bytes of all codes.
+    /// The heads of all points.
     #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.lines)
+    pub(super) fn heads(&self) -> garlic_simd::RowCodes<'_> {
+        garlic_simd::RowCodes::new(bytemuck::cast_slice(&self.heads), self.quantizer.lines()[0])
+    }
+
+    /// The rests of all points, if codes have any.
+    #[inline]
+    pub(super) fn rests(&self) -> Option<garlic_simd::RowCodes<'_>> {
+        let lines = self.quantizer.lines()[1];
+        let bytes = || bytemuck::cast_slice(&self.rests);
+        (lines > 0).then(|| garlic_simd::RowCodes::new(bytes(), lines))
     }
 
     /// Multiply-adds that prepare a query.
     pub(crate) fn rotation_madds(&self) -> u64 {
-        self.rotation.len() as u64
+        self.int8_rotation.bytes() as u64
     }
 
     /// Subtracts the mean from a vector and computes its coordinates.
@@ -146,41 +173,82 @@ impl RowCodes {
         garlic_simd::dots(&self.rotation, vector, coordinates);
     }
 
-    /// Prepares a query.
-    pub(super) fn prepare(&self, query: &[f32], buffers: &mut QueryBuffers, row: &mut RowQuery) {
+    /// Computes the coordinates of consecutive queries.
+    pub(super) fn rotate_queries(&self, queries: &[f32], buffers: &mut QueryBuffers) {
         let QueryBuffers {
             centred,
             small,
+            ones,
             bytes,
             products,
             coordinates,
-            ones,
+            scales,
         } = buffers;
-        let dim = self.mean.len();
-        centred.clear();
-        centred.extend(query.iter().zip(&*self.mean).map(|(x, m)| x - m));
+        let (dim, axes) = (self.mean.len(), self.coded_axes());
         small.resize(dim, 0);
         ones.resize(dim, 1.0);
-        let (unit, _) = garlic_simd::code_weights(centred, ones, small);
         bytes.clear();
-        bytes.extend(small.iter().map(|v| (*v as u8) ^ ZERO_BYTE));
-        coordinates.resize(self.quantizer.dim(), 0.0);
+        scales.clear();
+        for query in queries.chunks_exact(dim) {
+            centred.clear();
+            centred.extend(query.iter().zip(&*self.mean).map(|(x, m)| x - m));
+            let (unit, _) = garlic_simd::code_weights(centred, ones, small);
+            bytes.extend(small.iter().map(|v| (*v as u8) ^ ZERO_BYTE));
+            scales.push((unit, garlic_simd::dot(centred, centred)));
+        }
+        coordinates.resize(scales.len() * axes, 0.0);
         self.int8_rotation.rotate(bytes, dim, products, coordinates);
+    }
+
+    /// Prepares one of the queries whose coordinates were computed.
+    pub(super) fn prepare(&self, number: usize, buffers: &mut QueryBuffers, query: &mut RowQuery) {
+        let axes = self.coded_axes();
+        let coordinates = &mut buffers.coordinates[number * axes..][..axes];
+        let (unit, squared) = buffers.scales[number];
         coordinates.iter_mut().for_each(|v| *v *= unit);
-        let squared = garlic_simd::dot(centred, centred);
-        self.quantizer.prepare(coordinates, squared, row);
+        self.quantizer.prepare(coordinates, squared, query);
+    }
+
+    fn coded_axes(&self) -> usize {
+        self.quantizer.coded_dim().max(1)
     }
 
     /// Squared distance of a position from the mean.
     pub(crate) fn norm(&self, position: u32) -> Option<f32> {
-        let end = (position as usize + 1) * self.quantizer.bytes();
-        let norm = self.bytes().get(end.checked_sub(4)?..end)?;
-        Some(f32::from_le_bytes(norm.try_into().ok()?))
+        let [head, rest] = self.quantizer.lines();
+        let term = |part: &[Line], lines: usize| -> Option<f32> {
+            let last = part.get((position as usize + 1) * lines - 1)?;
+            last.0.last_chunk().copied().map(f32::from_le_bytes)
+        };
+        let more = if rest > 0 {
+            term(&self.rests, rest)?
+        } else {
+            0.0
+        };
+        Some(term(&self.heads, head)? + more)
     }
 
-    /// Prefetches the code of a position.
-    #[inline]
-    pub(crate) fn prefetch(&self, position: u32) {
-        garlic_simd::prefetch_row(self.bytes(), self.quantizer.lines(), position);
+    /// Squared length of what the rest of a code represents.
+    pub(super) fn rest_squared(&self, position: u32) -> f32 {
+        let lines = self.quantizer.lines()[1];
+        let rest = &self.rests[position as usize * lines..][..lines];
+        self.quantizer.rest_squared(bytemuck::cast_slice(rest))
+    }
+
+    /// Includes this share of the rests in the heads. Runs in the current rayon pool.
+    pub(super) fn set_rest_share(&mut self, share: f32) {
+        let [head, rest] = self.quantizer.lines();
+        if rest == 0 {
+            return;
+        }
+        let quantizer = self.quantizer.clone().with_rest_share(share);
+        let (mut heads, mut rests) = (self.heads.to_vec(), self.rests.to_vec());
+        let rows = heads.par_chunks_mut(head).zip(rests.par_chunks_mut(rest));
+        rows.enumerate().for_each(|(at, (head, rest))| {
+            let norm = self.norm(at as u32).unwrap_or_default();
+            let [head, rest] = [head, rest].map(bytemuck::cast_slice_mut);
+            quantizer.set_norm(norm, head, rest);
+        });
+        (self.heads, self.rests, self.quantizer) = (heads.into(), rests.into(), quantizer);
     }
 }

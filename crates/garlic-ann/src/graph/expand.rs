@@ -1,61 +1,61 @@
 //! Best-first expansion: a search along the edges of the graph.
 
 use garlic_core::SearchStats;
-use garlic_simd::Estimate;
+use garlic_linalg::Rows;
+use garlic_simd::{Estimate, Marks};
 
 use super::Graph;
 use super::codes::QueryBuffers;
-use super::visited::Visited;
 use crate::quantize::RowQuery;
 
 /// A position with this bit was expanded.
 const EXPANDED: u32 = 1 << 31;
 /// Codes that are estimated at once.
-const BLOCK: usize = 4;
+const BLOCK: usize = 16;
 /// The next point is expanded if at most this many codes are left to estimate.
 const PENDING: usize = 16;
-/// Codes that are requested from memory ahead of their use.
-const REQUESTED: usize = 16;
 /// The limit refers to the estimate of a candidate of at least this rank. The best estimate alone is often too low by
 /// chance.
 const MIN_STOP_RANK: usize = 5;
-/// Points that a search starts from.
-const START_POINTS: usize = 4;
+/// Cells whose central points a search starts from.
+const START_CELLS: usize = 2;
 
 /// Buffers of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
     buffers: QueryBuffers,
     pub(crate) prepared: PreparedQuery,
-    /// Cells that have points.
-    cells: Vec<u32>,
     /// Candidates from near to far. Expanded ones are marked.
     pool: Vec<Estimate>,
-    visited: Visited,
-    /// Neighbours in the order in which they were seen.
-    pending: Vec<u32>,
+    marks: Marks,
+    /// Marked points in the order in which they were seen.
+    seen: Vec<u32>,
+    /// Points that a search may start from.
+    starts: Vec<u32>,
     estimates: Vec<f32>,
     /// Estimates of the `k` nearest admitted candidates, if not all points are admitted.
     nearest: Vec<f32>,
 }
 
-/// A query, and the cell whose points it starts from.
+/// Points whose codes are read at once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    items: [Estimate; BLOCK],
+    len: usize,
+}
+
+/// A query, and the points that it starts from.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedQuery {
     query: RowQuery,
-    start: Option<Start>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Start {
-    cell: u32,
-    centre: u32,
+    /// Central points of the nearest cells, with their numbers.
+    starts: [Option<(u32, u32)>; START_CELLS],
 }
 
 impl PreparedQuery {
     /// The cell that the query starts from.
     pub(crate) fn cell(&self) -> u32 {
-        self.start.map_or(0, |start| start.cell)
+        self.starts[0].map_or(0, |(cell, _)| cell)
     }
 }
 
@@ -97,7 +97,10 @@ impl Admission for AllAdmitted {
 pub(crate) struct Expanded {
     pub(crate) hops: u64,
     pub(crate) edges: u64,
+    /// Codes whose heads were read.
     pub(crate) codes: u64,
+    /// Codes whose rests were read as well.
+    pub(crate) rests: u64,
     /// Whether a candidate within the limits was dropped because there were too many. Then the search may have missed
     /// any part of the data.
     pub(crate) overflowed: bool,
@@ -156,78 +159,131 @@ impl Expansion {
 }
 
 impl Graph {
-    /// Estimates the pending points and keeps the best `most` in the pool.
-    fn read_starts(&self, most: usize, scratch: &mut Expansion) {
-        for at in &scratch.pending {
-            self.codes.prefetch(*at);
+    /// Estimates up to [`BLOCK`] points by their heads and requests the rests of those that may be within the limit.
+    #[inline]
+    fn read_heads(&self, query: &RowQuery, positions: &[u32], limit: f32) -> Block {
+        let mut estimates = [0.0; BLOCK];
+        let (heads, rests) = (self.codes.heads(), self.codes.rests());
+        query.estimate_heads(heads, positions, &mut estimates[..positions.len()]);
+        let limit = limit * self.codes.head_ratio;
+        let mut block = Block::default();
+        for (at, estimate) in positions.iter().zip(estimates) {
+            // There is no branch, because it could not be predicted.
+            block.items[block.len % BLOCK] = Estimate { at: *at, estimate };
+            block.len += usize::from(estimate <= limit);
         }
-        scratch.estimates.resize(scratch.pending.len(), 0.0);
-        let (codes, query) = (self.codes.bytes(), &scratch.prepared.query);
-        query.estimate(codes, &scratch.pending, &mut scratch.estimates);
-        scratch.pool.clear();
-        for i in 0..scratch.pending.len() {
-            scratch.offer(scratch.pending[i], scratch.estimates[i], most);
+        if let Some(rests) = rests {
+            for e in block.items.iter().take(block.len) {
+                rests.prefetch(e.at);
+            }
+        }
+        block
+    }
+
+    /// Completes estimates with the rests of the codes. Estimates are never negative.
+    #[inline]
+    fn read_rests(&self, query: &RowQuery, block: &mut Block) {
+        let positions = block.items.map(|e| e.at);
+        let mut more = [0.0; BLOCK];
+        if let Some(rests) = self.codes.rests() {
+            query.estimate_rests(rests, &positions[..block.len], &mut more[..block.len]);
+        }
+        for (e, more) in block.items.iter_mut().zip(more) {
+            e.estimate = (e.estimate + more).max(0.0);
         }
     }
 
-    /// Prepares a query, and finds the cell whose central point is nearest.
+    /// Prepares a query.
     pub(crate) fn prepare(&self, query: &[f32], scratch: &mut Expansion) {
-        let Expansion {
-            buffers, prepared, ..
-        } = scratch;
-        self.codes.prepare(query, buffers, &mut prepared.query);
-        let points = self.points();
-        let centres = (0..).zip(&*self.centres);
-        let centres = centres.filter(|(_, at)| (**at as usize) < points);
-        scratch.cells.clear();
-        scratch.pending.clear();
-        for (cell, at) in centres {
-            scratch.cells.push(cell);
-            scratch.pending.push(*at);
-        }
-        self.read_starts(1, scratch);
-        let nearest = scratch.pool.first().map(|e| e.at);
-        let number = scratch.pending.iter().position(|at| Some(*at) == nearest);
-        scratch.prepared.start = number.map(|number| Start {
-            cell: scratch.cells[number],
-            centre: scratch.pending[number],
-        });
+        self.codes.rotate_queries(query, &mut scratch.buffers);
+        self.prepare_rotated(0, scratch);
     }
 
-    /// Searches the graph for candidates near the prepared query. `bin_starts` appends one point of every bin of a
-    /// cell.
+    /// Prepares consecutive queries. They share the reading of the rotation.
+    pub(crate) fn prepare_all(
+        &self,
+        queries: Rows<'_>,
+        scratch: &mut Expansion,
+    ) -> Vec<PreparedQuery> {
+        self.codes
+            .rotate_queries(queries.data(), &mut scratch.buffers);
+        let prepare = |number: usize| {
+            scratch.prepared = PreparedQuery::default();
+            self.prepare_rotated(number, scratch);
+            std::mem::take(&mut scratch.prepared)
+        };
+        (0..queries.len()).map(prepare).collect()
+    }
+
+    /// Prepares a query whose coordinates are known: weighs them, and finds the nearest central points.
+    fn prepare_rotated(&self, number: usize, scratch: &mut Expansion) {
+        let Expansion {
+            buffers,
+            prepared,
+            starts,
+            estimates,
+            ..
+        } = scratch;
+        self.codes.prepare(number, buffers, &mut prepared.query);
+        let (heads, points) = (self.codes.heads(), self.points() as u32);
+        starts.clear();
+        starts.extend(self.centres.iter().filter(|at| **at < points));
+        for at in &*starts {
+            heads.prefetch(*at);
+        }
+        estimates.resize(starts.len(), 0.0);
+        prepared.query.estimate_heads(heads, starts, estimates);
+        let mut nearest = [f32::INFINITY; START_CELLS];
+        prepared.starts = [None; START_CELLS];
+        let centres = (0..).zip(&*self.centres).filter(|(_, at)| **at < points);
+        for ((cell, at), estimate) in centres.zip(&*estimates) {
+            let place = nearest.iter().position(|other| estimate < other);
+            if let Some(place) = place {
+                nearest[place..].rotate_right(1);
+                prepared.starts[place..].rotate_right(1);
+                nearest[place] = *estimate;
+                prepared.starts[place] = Some((cell, *at));
+            }
+        }
+    }
+
+    /// Searches the graph for candidates near the prepared query.
     pub(crate) fn expand(
         &self,
         limits: &Limits,
         admission: &impl Admission,
-        bin_starts: impl Fn(usize, &mut Vec<u32>),
         scratch: &mut Expansion,
     ) -> Expanded {
-        let points = self.points();
         let mut work = Expanded {
             codes: self.centres.len() as u64,
             ..Expanded::default()
         };
-        scratch.visited.start(points);
-        if let Some(at) = limits.unvisited {
-            scratch.visited.insert(at);
-        }
-        scratch.pending.clear();
-        if let Some(Start { cell, centre }) = scratch.prepared.start {
-            bin_starts(cell as usize, &mut scratch.pending);
-            scratch.pending.retain(|at| *at != centre);
-            scratch.pending.push(centre);
-        }
-        let allowed = |at: &u32| (*at as usize) < points && Some(*at) != limits.unvisited;
-        scratch.pending.retain(allowed);
-        work.codes += scratch.pending.len() as u64;
-        self.read_starts(START_POINTS, scratch);
+        let Expansion {
+            prepared,
+            starts,
+            seen,
+            marks,
+            ..
+        } = scratch;
+        seen.clear();
+        marks.resize(self.points() as u32);
+        starts.clear();
+        starts.extend(limits.unvisited);
+        marks.mark_new(starts, seen);
+        let marked = seen.len();
+        starts.clear();
+        starts.extend(prepared.starts.iter().flatten().map(|(_, at)| *at));
+        marks.mark_new(starts, seen);
+        let mut starts = self.read_heads(&prepared.query, &seen[marked..], f32::INFINITY);
+        self.read_rests(&prepared.query, &mut starts);
+        work.codes += starts.len as u64;
+        work.rests += starts.len as u64;
+        scratch.pool.clear();
         scratch.nearest.clear();
-        for i in 0..scratch.pool.len() {
-            let Estimate { at, estimate } = scratch.pool[i];
-            scratch.visited.insert(at);
-            if admission.admits(at) {
-                scratch.admit(estimate, limits.k.max(MIN_STOP_RANK));
+        for Estimate { at, estimate } in &starts.items[..starts.len] {
+            scratch.offer(*at, *estimate, START_CELLS);
+            if admission.admits(*at) {
+                scratch.admit(*estimate, limits.k.max(MIN_STOP_RANK));
             }
         }
         self.walk(limits, admission, scratch, &mut work);
@@ -247,15 +303,15 @@ impl Graph {
     ) {
         let (k, ratio) = (limits.k.max(MIN_STOP_RANK), limits.ratio);
         let most = limits.candidates.max(k);
-        let (points, lists) = (self.points(), &*self.neighbours);
-        let (codes, lines) = (self.codes.bytes(), self.codes.quantizer.lines());
+        let lists = &*self.neighbours;
+        let heads = self.codes.heads();
         let mut limit = f32::INFINITY;
-        // The first candidate that may not be expanded yet. The first pending codes that are not requested and not
-        // estimated yet.
-        let (mut next, mut requested, mut read) = (0, 0, 0);
-        scratch.pending.clear();
+        // The first candidate that may not be expanded yet, and the first point whose head is not read yet.
+        let (mut next, mut read) = (0, scratch.seen.len());
+        // Promising points whose rests were requested.
+        let mut waiting = Block::default();
         loop {
-            while scratch.pending.len() - read <= PENDING {
+            while scratch.seen.len() - read <= PENDING {
                 while scratch.pool.get(next).is_some_and(|e| e.at & EXPANDED != 0) {
                     next += 1;
                 }
@@ -272,43 +328,39 @@ impl Graph {
                 let from = at as usize * self.degree;
                 let list = lists.get(from..from + self.degree).unwrap_or_default();
                 work.edges += list.len() as u64;
-                let Expansion {
-                    visited, pending, ..
-                } = scratch;
-                visited.insert_all(list, points, pending);
+                let new = scratch.seen.len();
+                scratch.marks.mark_new(list, &mut scratch.seen);
+                for at in &scratch.seen[new..] {
+                    heads.prefetch(*at);
+                }
                 if let Some(after) = scratch.pool.get(next) {
                     self.prefetch(after.at & !EXPANDED);
                 }
             }
-            let request = (read + REQUESTED).min(scratch.pending.len());
-            for at in &scratch.pending[requested.min(request)..request] {
-                garlic_simd::prefetch_row(codes, lines, *at);
-            }
-            requested = requested.max(request);
-            let block = BLOCK.min(scratch.pending.len() - read);
-            if block == 0 {
-                scratch.visited.remove_all(&scratch.pending);
+            let from = read;
+            read = scratch.seen.len().min(from + BLOCK);
+            let block = &scratch.seen[from..read];
+            let query = &scratch.prepared.query;
+            let promising = self.read_heads(query, block, limit);
+            work.codes += block.len() as u64;
+            if block.is_empty() && waiting.len == 0 {
+                scratch.marks.clear_near(&scratch.seen);
                 return;
             }
-            let mut estimates = [0.0; BLOCK];
-            let mut positions = [0; BLOCK];
-            positions[..block].copy_from_slice(&scratch.pending[read..read + block]);
-            read += block;
-            work.codes += block as u64;
-            let positions = &positions[..block];
-            let query = &scratch.prepared.query;
-            query.estimate(codes, positions, &mut estimates[..block]);
-            for (at, estimate) in positions.iter().zip(estimates) {
+            self.read_rests(query, &mut waiting);
+            work.rests += waiting.len as u64;
+            let complete = std::mem::replace(&mut waiting, promising);
+            for Estimate { at, estimate } in complete.items.into_iter().take(complete.len) {
                 if estimate > limit {
                     continue;
                 }
                 work.overflowed |= scratch.pool.len() >= most;
-                let Some(place) = scratch.offer(*at, estimate, most) else {
+                let Some(place) = scratch.offer(at, estimate, most) else {
                     continue;
                 };
                 if place <= next {
                     next = place;
-                    self.prefetch(*at);
+                    self.prefetch(at);
                 }
                 if A::ALL {
                     if place < k
@@ -316,7 +368,7 @@ impl Graph {
                     {
                         limit = kth.estimate * ratio;
                     }
-                } else if admission.admits(*at) {
+                } else if admission.admits(at) {
                     scratch.admit(estimate, k);
                     limit = scratch.kth(k) * ratio;
                 }

@@ -8,8 +8,8 @@
 use super::NO_NEIGHBOUR;
 use super::bytes::{ByteTable, Centre};
 use super::prune::{Near, PruneScratch, prune};
-use super::visited::Visited;
 use garlic_core::{Cancel, Result};
+use garlic_simd::Marks;
 use rayon::prelude::*;
 
 /// Points of the first round, which are compared with each other.
@@ -38,7 +38,8 @@ pub(super) struct Links {
 type Chosen = (u32, Vec<Near>);
 
 impl Links {
-    fn get(&self, at: u32) -> &[u32] {
+    /// The neighbours of a point.
+    pub(super) fn get(&self, at: u32) -> &[u32] {
         let list = &self.neighbours[at as usize * self.degree..][..self.degree];
         let end = list.iter().position(|n| *n == NO_NEIGHBOUR);
         &list[..end.unwrap_or(self.degree)]
@@ -56,9 +57,10 @@ impl Links {
 /// Buffers of a search during the build.
 #[derive(Default)]
 struct Walk {
-    visited: Visited,
+    marks: Marks,
     centre: Centre,
-    fresh: Vec<u32>,
+    /// Marked points in the order in which they were seen.
+    seen: Vec<u32>,
     distances: Vec<i32>,
     /// Candidates in order, and whether each was expanded.
     pool: Vec<(Near, bool)>,
@@ -76,18 +78,19 @@ impl Walk {
         keep: usize,
         max_hops: usize,
     ) {
-        self.visited.start(table.len());
-        self.visited.insert(at);
+        self.marks.resize(table.len() as u32);
+        self.marks.clear_near(&self.seen);
+        self.seen.clear();
+        self.marks.mark_new(&[at], &mut self.seen);
         table.centre(at, &mut self.centre);
         self.pool.clear();
-        self.fresh.clear();
-        let visited = &mut self.visited;
-        self.fresh
-            .extend(starts.iter().filter(|start| visited.insert(**start)));
+        let mut read = self.seen.len();
+        self.marks.mark_new(starts, &mut self.seen);
         let (mut next, mut hops) = (0, 0);
         loop {
-            table.distances(&self.centre, &self.fresh, &mut self.distances);
-            for (distance, at) in self.distances.iter().zip(&self.fresh) {
+            let fresh = &self.seen[read..];
+            table.distances(&self.centre, fresh, &mut self.distances);
+            for (distance, at) in self.distances.iter().zip(fresh) {
                 let near = Near {
                     distance: *distance,
                     at: *at,
@@ -113,12 +116,10 @@ impl Walk {
             }
             *expanded = true;
             hops += 1;
-            self.fresh.clear();
-            for neighbour in links.get(near.at) {
-                if self.visited.insert(*neighbour) {
-                    table.prefetch(*neighbour);
-                    self.fresh.push(*neighbour);
-                }
+            read = self.seen.len();
+            self.marks.mark_new(links.get(near.at), &mut self.seen);
+            for neighbour in &self.seen[read..] {
+                table.prefetch(*neighbour);
             }
         }
     }

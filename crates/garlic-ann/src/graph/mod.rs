@@ -2,7 +2,7 @@
 //!
 //! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
 //! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `prune` chooses among
-//! candidates, `codes` holds the codes, `expand` searches, and `carry` follows changes of the points. Cells and bins
+//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` searches, and `carry` follows changes of the points. Cells and bins
 //! give the first points of a search.
 //!
 //! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
@@ -12,9 +12,9 @@ mod bytes;
 mod carry;
 mod codes;
 mod expand;
+mod heads;
 mod links;
 mod prune;
-mod visited;
 
 pub(crate) use codes::{Line, RowCodes};
 pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits, PreparedQuery};
@@ -110,13 +110,15 @@ impl Graph {
         let floats = codes.mean.len() + codes.rotation.len();
         (size_of_val(&*self.neighbours)
             + size_of_val(&*self.centres)
-            + size_of_val(&*codes.lines)
+            + size_of_val(&*codes.heads)
+            + size_of_val(&*codes.rests)
             + 5 * floats) as u64
     }
 
     /// Bytes that lie in a mapped file.
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.neighbours.mapped_bytes() + self.codes.lines.mapped_bytes()
+        let codes = &self.codes;
+        self.neighbours.mapped_bytes() + codes.heads.mapped_bytes() + codes.rests.mapped_bytes()
     }
 
     /// Builds the graph of all points. Runs in the current rayon pool. `step` receives the share that is done.
@@ -150,13 +152,14 @@ impl<'a> GraphBuilder<'a> {
         step: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self> {
         let all_new = vec![NO_NEIGHBOUR; nodes.len()];
-        let (codes, table) = fit(nodes, cancel)?.encode(nodes, &all_new, cancel)?;
+        let (mut codes, table) = fit(nodes, cancel)?.encode(nodes, &all_new, cancel)?;
         let order = permutation(nodes.len(), nodes.seed, streams::GRAPH);
         let is_held = |at: &u32| held.binary_search(at).is_ok();
         let (last, mut order): (Vec<u32>, Vec<u32>) = order.into_iter().partition(is_held);
         let inserted = order.len();
         let step = |done| step(done, 2 * inserted);
         let links = links::link(&table, DEGREE, &order, nodes.cell_of, cancel, &step)?;
+        heads::fit(&mut codes, &links, &order, nodes);
         order.extend(last);
         Ok(Self {
             nodes,
@@ -225,7 +228,14 @@ fn fit(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<RowCodes> {
     let quantizer = RowQuantizer::fit(&variances);
     let rotation = fitted.rotation.map_or_else(Vec::new, Matrix::into_vec);
     let (mean, rotation) = (fitted.mean.into(), rotation.into());
-    Ok(RowCodes::new(mean, rotation, quantizer, Buffer::default()))
+    let none = [Buffer::default(), Buffer::default()];
+    Ok(RowCodes::new(
+        mean,
+        rotation,
+        quantizer,
+        none,
+        f32::INFINITY,
+    ))
 }
 
 /// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells.

@@ -48,13 +48,10 @@ fn recall(values: &[f32], graph: &Graph, k: usize, ratio: f32) -> (f64, Expanded
         candidates: 1000,
         unvisited: None,
     };
-    let starts = |cell: usize, out: &mut Vec<u32>| {
-        out.extend((0..500u32).step_by(50).map(|i| cell as u32 * 500 + i));
-    };
     let (mut found, mut work) = (0, Expanded::default());
     for query in queries.chunks(DIM) {
         graph.prepare(query, &mut scratch);
-        let done = graph.expand(&limits, &AllAdmitted, starts, &mut scratch);
+        let done = graph.expand(&limits, &AllAdmitted, &mut scratch);
         work.hops += done.hops;
         work.codes += done.codes;
         let mut candidates = Vec::new();
@@ -119,7 +116,7 @@ fn candidates_are_limited() {
     };
     let mut scratch = Expansion::default();
     graph.prepare(&values[..DIM], &mut scratch);
-    let work = graph.expand(&limits, &AllAdmitted, |_, _| (), &mut scratch);
+    let work = graph.expand(&limits, &AllAdmitted, &mut scratch);
     let mut candidates = Vec::new();
     scratch.copy_to(&AllAdmitted, &mut candidates);
     assert!(
@@ -157,7 +154,7 @@ fn only_admitted_points_are_found_and_others_lead_to_them() {
         let mut found = 0;
         for query in cloud(50, DIM, 900).chunks(DIM) {
             graph.prepare(query, &mut scratch);
-            let done = graph.expand(&limits, &admission, |_, _| (), &mut scratch);
+            let done = graph.expand(&limits, &admission, &mut scratch);
             assert!(!done.overflowed);
             let mut candidates = Vec::new();
             scratch.copy_to(&admission, &mut candidates);

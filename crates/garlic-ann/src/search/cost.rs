@@ -28,6 +28,8 @@ const VECTOR_BYTE_NS: f64 = 0.012;
 const PREPARE_MADD_NS: f64 = 0.008;
 const HOP_NS: f64 = 150.0;
 const CODE_LINE_NS: f64 = 12.0;
+/// Share of the codes whose rests are read.
+const REST_SHARE: f64 = 0.25;
 /// Cost of a vector in a sequential scan, and of each of its bytes in cache and in memory.
 const SEQUENTIAL_VECTOR_NS: f64 = 3.0;
 const SEQUENTIAL_BYTE_CACHED_NS: f64 = 0.02;
@@ -58,8 +60,8 @@ impl CostModel {
         };
         let graph = segment.graph.as_ref().map_or([0.0; 3], |graph| {
             let prepare = graph.codes.rotation_madds() as f64 * PREPARE_MADD_NS;
-            let lines = graph.codes.quantizer.lines() as f64;
-            [prepare, HOP_NS, lines * CODE_LINE_NS]
+            let [head, rest] = graph.codes.quantizer.lines().map(|lines| lines as f64);
+            [prepare, HOP_NS, (head + REST_SHARE * rest) * CODE_LINE_NS]
         });
         let (rank, wide) = (segment.cells.rank() as f64, segment.cells.dim() as f64);
         Self {

@@ -15,6 +15,9 @@ use crate::segment::{Index, Snapshot};
 /// Queries of a batch that are ordered by their cells. A prepared query takes about a kilobyte.
 pub(super) const ORDERED_QUERIES: usize = 4096;
 
+/// Queries that are prepared together.
+const PREPARED_QUERIES: usize = 8;
+
 /// Upper limit of the candidates of an expansion if not all points are admitted. Candidates that are not admitted count
 /// as well.
 const MAX_MIXED_CANDIDATES: usize = 4096;
@@ -93,11 +96,6 @@ impl<'a> Snapshot<'a> {
         scratch: &mut QueryScratch,
         work: &mut SearchStats,
     ) -> bool {
-        let encoded = &self.segment.encoded;
-        let bin_starts = |cell: usize, starts: &mut Vec<u32>| {
-            let first = |bin: usize| encoded.positions(bin).start as u32;
-            starts.extend(encoded.bins_of(cell).map(first));
-        };
         let limits = Limits {
             k: plan.k,
             ratio: rule.expand_ratio,
@@ -107,14 +105,12 @@ impl<'a> Snapshot<'a> {
         let count = |done: Expanded, work: &mut SearchStats| {
             *work = done.stats();
             work.rotation_madds = graph.codes.rotation_madds();
-            work.code_madds = work.codes * graph.codes.quantizer.dim() as u64;
+            let [head, rest] = graph.codes.quantizer.part_crumbs();
+            work.code_madds = done.codes * head as u64 + done.rests * rest as u64;
         };
         if self.admits_all() {
             let expansion = &mut scratch.expansion;
-            count(
-                graph.expand(&limits, &AllAdmitted, bin_starts, expansion),
-                work,
-            );
+            count(graph.expand(&limits, &AllAdmitted, expansion), work);
             scratch.found.clear();
             expansion.copy_to(&AllAdmitted, &mut scratch.found);
             return true;
@@ -124,7 +120,7 @@ impl<'a> Snapshot<'a> {
             ..limits
         };
         let admitted = Admitted(*self);
-        let done = graph.expand(&limits, &admitted, bin_starts, &mut scratch.expansion);
+        let done = graph.expand(&limits, &admitted, &mut scratch.expansion);
         count(done, work);
         if done.overflowed || scratch.expansion.kth(plan.k) == f32::INFINITY {
             return false;
@@ -186,10 +182,13 @@ impl Index {
         plan: &Plan,
         answers: &mut [Answer],
     ) -> garlic_core::Result<()> {
-        let prepare = |searcher: &mut Searcher<'_>, i: usize| {
+        let prepare = |searcher: &mut Searcher<'_>, group: usize| {
             let expansion = &mut searcher.scratch.buffers.expansion;
-            search.graph.prepare(queries.row(i), expansion);
-            std::mem::take(&mut expansion.prepared)
+            let first = group * PREPARED_QUERIES;
+            let last = (first + PREPARED_QUERIES).min(queries.len());
+            search
+                .graph
+                .prepare_all(queries.slice(first..last), expansion)
         };
         let answer = |searcher: &mut Searcher<'_>, i: u32, prepared: &mut PreparedQuery| {
             let Scratch { buffers, best, .. } = &mut *searcher.scratch;
@@ -201,15 +200,16 @@ impl Index {
             let hits = Metric::report(&snapshot, asked.row(i), best, plan.wanted);
             Answer::new(hits, work, false)
         };
-        let all = 0..queries.len();
-        let in_order = |prepared: Vec<PreparedQuery>| {
+        let groups = 0..queries.len().div_ceil(PREPARED_QUERIES);
+        let in_order = |prepared: Vec<Vec<PreparedQuery>>| {
+            let prepared = prepared.into_iter().flatten();
             let mut order: Vec<(u32, PreparedQuery)> = (0..).zip(prepared).collect();
             order.sort_by_key(|(_, prepared)| prepared.cell());
             order
         };
         if plan.threads == 1 {
             let mut searcher = self.searcher();
-            let prepared = all.map(|i| prepare(&mut searcher, i)).collect();
+            let prepared = groups.map(|i| prepare(&mut searcher, i)).collect();
             for (i, mut prepared) in in_order(prepared) {
                 answers[i as usize] = answer(&mut searcher, i, &mut prepared);
             }
@@ -217,7 +217,7 @@ impl Index {
         }
         let size = queries.len().div_ceil(4 * plan.threads).max(1);
         let answered: Vec<(u32, Answer)> = self.workers.with(plan.threads)?.install(|| {
-            let prepared = all.into_par_iter().with_min_len(size);
+            let prepared = groups.into_par_iter();
             let prepared = prepared.map_init(|| self.searcher(), |s, i| prepare(s, i));
             let ordered = in_order(prepared.collect())
                 .into_par_iter()

@@ -256,7 +256,7 @@ impl Decode for Index {
         let ids = read_ids(reader, points)?;
         let mut segment = Segment::new(&transform, model, encoded, vectors, ids);
         if reader.layout().length(Kind::Graph).is_some() {
-            segment.graph = Some(Arc::new(graph::read(reader, points, dim)?));
+            segment.graph = graph::read(reader, points, dim)?.map(Arc::new);
         }
         let Body::Tempered { calibration } = meta.body;
         let index = Index::new(

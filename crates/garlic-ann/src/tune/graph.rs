@@ -183,7 +183,7 @@ fn trial_query(
             candidates: pool_size(k),
             unvisited: None,
         };
-        let done = graph.expand(&limits, &AllAdmitted, |_, _| (), &mut scratch);
+        let done = graph.expand(&limits, &AllAdmitted, &mut scratch);
         let mut found = Vec::new();
         scratch.copy_to(&AllAdmitted, &mut found);
         let near = found.iter().filter(|f| distances[f.at as usize] <= *radius);

@@ -1,7 +1,7 @@
 //! Plain estimates from row codes.
 
 use crate::row_codes::{
-    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, lane_units,
+    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, RowCodes, lane_units,
 };
 
 /// Where the weight of an element lies.
@@ -40,11 +40,14 @@ pub(crate) fn row_code_weights(
     total
 }
 
-pub(crate) fn estimate_rows(codes: &[u8], query: &RowCodeQuery<'_>, rows: &[u32], out: &mut [f32]) {
-    let bytes = query.scales.len() / LINE_LANES * ROW_CODE_LINE;
+pub(crate) fn estimate_rows(
+    codes: RowCodes<'_>,
+    query: &RowCodeQuery<'_>,
+    rows: &[u32],
+    out: &mut [f32],
+) {
     for (row, out) in rows.iter().zip(out) {
-        let code = &codes[*row as usize * bytes..][..bytes];
-        *out = estimate(code, query);
+        *out = estimate(codes.row(*row), query);
     }
 }
 
@@ -64,13 +67,6 @@ fn estimate(code: &[u8], query: &RowCodeQuery<'_>) -> f32 {
             totals[i] += totals[i + half];
         }
     }
-    let norm = f32::from_le_bytes(lanes[lanes.len() - 1]);
-    let raw = totals[0] + (query.offset + norm);
-    if raw.is_nan() {
-        f32::INFINITY
-    } else if raw > 0.0 {
-        raw
-    } else {
-        0.0
-    }
+    let term = f32::from_le_bytes(lanes[lanes.len() - 1]);
+    totals[0] + (query.offset + term)
 }

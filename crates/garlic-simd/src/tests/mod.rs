@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 mod codes;
 mod int8;
+mod marks;
 mod row_codes;
 mod rows;
 mod select;

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::row_codes::{
-    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, lane_units,
+    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, RowCodes, lane_units,
 };
 
 /// Requires axes below the number of coordinates, of which there are at most 2³¹, as many steps and weights, and a
@@ -82,7 +82,7 @@ fn sum(words: __m256i) -> i32 {
 /// caller).
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn estimate_rows(
-    codes: &[u8],
+    codes: RowCodes<'_>,
     query: &RowCodeQuery<'_>,
     rows: &[u32],
     out: &mut [f32],
@@ -111,11 +111,15 @@ pub(crate) unsafe fn estimate_rows(
 /// The estimates of up to four rows, which share the loads of the weights.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn few<const N: usize>(codes: &[u8], query: &RowCodeQuery<'_>, rows: [u32; N]) -> __m128 {
+unsafe fn few<const N: usize>(
+    codes: RowCodes<'_>,
+    query: &RowCodeQuery<'_>,
+    rows: [u32; N],
+) -> __m128 {
     let lines = query.scales.len() / LINE_LANES;
-    let bytes = lines * ROW_CODE_LINE;
+    let bytes = codes.row_bytes();
     let mut totals = [_mm256_setzero_ps(); 4];
-    let mut norms = [0.0f32; 4];
+    let mut terms = [0.0f32; 4];
     // SAFETY: the caller's promise: the rows lie within the codes, and each line has its weights and scales.
     unsafe {
         let rows = rows.map(|row| codes.as_ptr().add(row as usize * bytes));
@@ -123,14 +127,11 @@ unsafe fn few<const N: usize>(codes: &[u8], query: &RowCodeQuery<'_>, rows: [u32
         let right = half(&rows, query, lines, 1);
         for r in 0..N {
             totals[r] = _mm256_add_ps(left[r], right[r]);
-            norms[r] = rows[r].add(bytes - 4).cast::<f32>().read_unaligned();
+            terms[r] = rows[r].add(bytes - 4).cast::<f32>().read_unaligned();
         }
     }
-    let norms = _mm_setr_ps(norms[0], norms[1], norms[2], norms[3]);
-    let raw = _mm_add_ps(sums(totals), _mm_add_ps(_mm_set1_ps(query.offset), norms));
-    let unordered = _mm_cmpunord_ps(raw, raw);
-    let estimates = _mm_max_ps(raw, _mm_setzero_ps());
-    _mm_blendv_ps(estimates, _mm_set1_ps(f32::INFINITY), unordered)
+    let terms = _mm_setr_ps(terms[0], terms[1], terms[2], terms[3]);
+    _mm_add_ps(sums(totals), _mm_add_ps(_mm_set1_ps(query.offset), terms))
 }
 
 /// The totals of one half of the lanes, so that the sums of four rows fit the registers.

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::row_codes::{
-    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, lane_units,
+    LANE_ELEMENTS, LINE_ELEMENTS, LINE_LANES, ROW_CODE_LINE, RowCodeQuery, RowCodes, lane_units,
 };
 
 /// Requires axes below the number of coordinates, of which there are at most 2³¹, as many steps and weights, and a
@@ -54,7 +54,7 @@ pub(crate) unsafe fn row_code_weights(
 /// caller).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(crate) unsafe fn estimate_rows(
-    codes: &[u8],
+    codes: RowCodes<'_>,
     query: &RowCodeQuery<'_>,
     rows: &[u32],
     out: &mut [f32],
@@ -83,12 +83,16 @@ pub(crate) unsafe fn estimate_rows(
 /// The estimates of up to four rows, which share the loads of the weights.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn few<const N: usize>(codes: &[u8], query: &RowCodeQuery<'_>, rows: [u32; N]) -> __m128 {
+unsafe fn few<const N: usize>(
+    codes: RowCodes<'_>,
+    query: &RowCodeQuery<'_>,
+    rows: [u32; N],
+) -> __m128 {
     let lines = query.scales.len() / LINE_LANES;
-    let bytes = lines * ROW_CODE_LINE;
+    let bytes = codes.row_bytes();
     let crumb = _mm512_set1_epi8(3);
     let mut totals = [_mm512_setzero_ps(); 4];
-    let mut norms = [0.0f32; 4];
+    let mut terms = [0.0f32; 4];
     // SAFETY: the caller's promise: the rows lie within the codes, and each line has its weights and scales.
     unsafe {
         let rows = rows.map(|row| codes.as_ptr().add(row as usize * bytes));
@@ -114,14 +118,11 @@ unsafe fn few<const N: usize>(codes: &[u8], query: &RowCodeQuery<'_>, rows: [u32
             }
         }
         for r in 0..N {
-            norms[r] = rows[r].add(bytes - 4).cast::<f32>().read_unaligned();
+            terms[r] = rows[r].add(bytes - 4).cast::<f32>().read_unaligned();
         }
     }
-    let norms = _mm_setr_ps(norms[0], norms[1], norms[2], norms[3]);
-    let raw = _mm_add_ps(sums(totals), _mm_add_ps(_mm_set1_ps(query.offset), norms));
-    let unordered = _mm_cmp_ps_mask::<_CMP_UNORD_Q>(raw, raw);
-    let estimates = _mm_max_ps(raw, _mm_setzero_ps());
-    _mm_mask_blend_ps(unordered, estimates, _mm_set1_ps(f32::INFINITY))
+    let terms = _mm_setr_ps(terms[0], terms[1], terms[2], terms[3]);
+    _mm_add_ps(sums(totals), _mm_add_ps(_mm_set1_ps(query.offset), terms))
 }
 
 /// Sums the lanes of every vector, i with i + 8 first, then i with i + 4, i + 2 and i + 1.
