@@ -83,12 +83,15 @@ bench:
 kernels:
 	$(CARGO) run --locked --release -p garlic-simd --example roofline
 
-# The tables of docs/internals/updates.md, docs/internals/exactness.md and docs/guide/filters.md.
+# The tables of docs/internals/updates.md, docs/internals/exactness.md, docs/guide/filters.md and, of the neighbour graph,
+# docs/internals/graph.md.
 LIVE_SET ?= photosift1m-128-euclidean
+GRAPH_SET ?= techdocs-384-angular
 LIVE_DATA ?= $(or $(GARLIC_DATA),$(HOME)/.cache/garlic/datasets)
 bench-live:
 	$(CARGO) run --locked --release -p garlic-cli --example streaming -- $(LIVE_DATA)/$(LIVE_SET).hdf5
 	$(CARGO) run --locked --release -p garlic-cli --example filters -- $(LIVE_DATA)/$(LIVE_SET).hdf5
+	$(CARGO) run --locked --release -p garlic-cli --example graph_changes -- $(LIVE_DATA)/$(GRAPH_SET).hdf5
 
 # Every experiment of experiments/ that has no result in $(PAPER_OUT) yet, then the report. QUICK=1: parts of the data,
 # under a quarter of an hour; ONLY=name,name: some of them.

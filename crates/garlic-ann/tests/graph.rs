@@ -208,6 +208,24 @@ fn added_and_removed_points_are_seen_at_once() {
     check(&index, "recalibrated");
 }
 
+#[test]
+fn added_points_are_found_with_every_metric() {
+    let (values, more) = (points(COUNT, 1), points(900, 11));
+    for metric in [Metric::Cosine, Metric::InnerProduct] {
+        let mut index = build(&values, metric, 2);
+        add_all(&mut index, &more, 100_000);
+        index.remove(&(0..900).collect::<Vec<u64>>()).unwrap();
+        let queries = [&more[..30 * DIM], &points(60, 2)].concat();
+        let (recall, hops) = recall(&index, &queries, &Search::new(10).recall(0.85));
+        assert!(recall > 0.83, "{metric:?}: {recall}");
+        assert!(hops > 0, "{metric:?}");
+        let answer = index
+            .search(&more[..DIM], &Search::new(1).recall(0.9))
+            .unwrap();
+        assert!(metric == Metric::InnerProduct || answer.hits[0].id == 100_000);
+    }
+}
+
 /// A third of the points goes, half as many come. The carried graph finds as much as a new one, with the same work.
 #[test]
 fn a_carried_graph_is_as_good_as_a_new_one() {
@@ -229,6 +247,155 @@ fn a_carried_graph_is_as_good_as_a_new_one() {
     assert!(
         carried.1 as f64 <= 1.3 * new.1 as f64,
         "{carried:?} {new:?}"
+    );
+}
+
+/// Recall and mean hops for a sweep of targets.
+fn curve(index: &Index, queries: &[f32]) -> Vec<(f64, f64)> {
+    let count = (queries.len() / DIM) as f64;
+    let one = |target: &f64| {
+        let (recall, hops) = recall(index, queries, &Search::new(10).recall(*target));
+        (hops as f64 / count, recall)
+    };
+    let targets = [0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+    targets.iter().map(one).collect()
+}
+
+/// The recall with so many hops, between the targets that were measured.
+fn recall_at(hops: f64, curve: &[(f64, f64)]) -> f64 {
+    let pairs = curve.windows(2).find(|pair| hops <= pair[1].0);
+    let pair = pairs.unwrap_or(&curve[curve.len() - 2..]);
+    let share = (hops - pair[0].0) / (pair[1].0 - pair[0].0).max(1e-9);
+    pair[0].1 + share * (pair[1].1 - pair[0].1)
+}
+
+/// Adds points in batches of changing size.
+fn add_all(index: &mut Index, values: &[f32], first: u64) {
+    let (mut next, mut size) = (0, 1);
+    while next < values.len() / DIM {
+        let to = (next + size).min(values.len() / DIM);
+        let ids: Vec<u64> = (next..to).map(|i| first + i as u64).collect();
+        let batch = Rows::new(&values[next * DIM..to * DIM], DIM).unwrap();
+        index.add(batch, &ids).unwrap();
+        (next, size) = (to, size * 3 % 1000 + 1);
+    }
+}
+
+/// Nearly as many points come as there were, in random order and from one end to the other, and then a quarter goes.
+/// The graph finds as much as a new one with as many hops.
+#[test]
+fn a_changed_graph_is_as_good_as_a_new_one() {
+    let (values, more) = (points(COUNT, 1), points(COUNT - 500, 12));
+    let queries = points(300, 2);
+    let mut along: Vec<&[f32]> = more.chunks(DIM).collect();
+    along.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let along = along.concat();
+    let fresh = build(&[&values[..], &more].concat(), Metric::Euclidean, 2);
+    let new = curve(&fresh, &queries);
+    let base = build(&values, Metric::Euclidean, 2);
+    for (order, name) in [(&more, "random"), (&along, "sorted")] {
+        let mut index = base.clone();
+        add_all(&mut index, order, 100_000);
+        let grown = curve(&index, &queries);
+        for (hops, recall) in &new[1..5] {
+            let found = recall_at(*hops, &grown);
+            assert!(
+                *hops > 0.0 && found > recall - 0.015,
+                "{name}: {found} {recall}"
+            );
+        }
+        index.compact().unwrap();
+        let compacted = curve(&index, &queries);
+        for (hops, recall) in &new[1..5] {
+            let found = recall_at(*hops, &compacted);
+            assert!(
+                found > recall - 0.015,
+                "{name}, compacted: {found} {recall}"
+            );
+        }
+    }
+}
+
+#[test]
+fn changes_give_the_same_bytes_for_any_number_of_threads() {
+    let (values, more) = (points(COUNT, 1), points(1500, 12));
+    let changed = |threads: usize| {
+        let mut index = build(&values, Metric::Cosine, threads);
+        add_all(&mut index, &more, 100_000);
+        index.remove(&(0..500).collect::<Vec<u64>>()).unwrap();
+        let moved = Rows::new(&more[..300 * DIM], DIM).unwrap();
+        index
+            .update(moved, &(1000..1300).collect::<Vec<u64>>())
+            .unwrap();
+        index
+    };
+    let (one, three) = (changed(1), changed(3));
+    let search = Search::new(10).recall(0.9);
+    for query in points(50, 6).chunks(DIM) {
+        let answer = one.search(query, &search).unwrap();
+        assert!(answer.stats.hops > 0 && answer == three.search(query, &search).unwrap());
+    }
+    let bytes = one.to_bytes().unwrap();
+    assert!(bytes == three.to_bytes().unwrap());
+    // Saved and opened, the index goes on as one that was compacted.
+    let mut compacted = one;
+    compacted.compact().unwrap();
+    let mut back = Index::from_bytes(&bytes).unwrap();
+    for index in [&mut compacted, &mut back] {
+        add_all(index, &more, 200_000);
+    }
+    assert!(compacted.to_bytes().unwrap() == back.to_bytes().unwrap());
+}
+
+#[test]
+fn a_snapshot_keeps_its_answers_while_others_change() {
+    let (values, more) = (points(COUNT, 1), points(1200, 12));
+    let queries = points(60, 2);
+    let search = Search::new(10).recall(0.9);
+    let answers = |index: &Index| -> Vec<_> {
+        let all = queries
+            .chunks(DIM)
+            .map(|q| index.search(q, &search).unwrap());
+        all.collect()
+    };
+    let base = build(&values, Metric::Euclidean, 2);
+    let mut index = base.clone();
+    add_all(&mut index, &more[..600 * DIM], 100_000);
+    let (before, kept) = (index.clone(), answers(&index));
+    assert!(kept.iter().all(|answer| answer.stats.hops > 0));
+    assert!(
+        kept.iter()
+            .any(|a| a.hits.iter().any(|hit| hit.id >= 100_000))
+    );
+    // Two copies change in different ways, in turns.
+    let mut other = index.clone();
+    for batch in 0..6 {
+        let rows = &more[(600 + 100 * batch) * DIM..][..100 * DIM];
+        let ids: Vec<u64> = (0..100).map(|i| 300_000 + 100 * batch as u64 + i).collect();
+        index.add(Rows::new(rows, DIM).unwrap(), &ids).unwrap();
+        other
+            .remove(&(300 * batch as u64..300 * (batch as u64 + 1)).collect::<Vec<_>>())
+            .unwrap();
+        other
+            .add(Rows::new(&rows[..40 * DIM], DIM).unwrap(), &ids[..40])
+            .unwrap();
+        assert!(answers(&before) == kept, "batch {batch}");
+    }
+    // A copy that changes by itself comes to the same.
+    let mut alone = base;
+    add_all(&mut alone, &more[..600 * DIM], 100_000);
+    for batch in 0..6 {
+        let rows = &more[(600 + 100 * batch) * DIM..][..100 * DIM];
+        let ids: Vec<u64> = (0..100).map(|i| 300_000 + 100 * batch as u64 + i).collect();
+        alone.add(Rows::new(rows, DIM).unwrap(), &ids).unwrap();
+    }
+    assert!(answers(&alone) == answers(&index));
+    assert!(alone.to_bytes().unwrap() == index.to_bytes().unwrap());
+    assert!(
+        answers(&other)
+            .iter()
+            .flat_map(|a| &a.hits)
+            .all(|hit| hit.id >= 1800)
     );
 }
 
@@ -307,6 +474,16 @@ fn a_damaged_graph_is_refused_when_read_and_harmless_when_mapped() {
                 let answer = mapped.search(query, &search).unwrap();
                 assert!(answer.hits.len() <= search.k());
             }
+        }
+        // Changes may fail, and may give any graph.
+        let mut changed = mapped;
+        let ids: Vec<u64> = (100_000..100_003).collect();
+        let _ = changed.add(Rows::new(&queries, DIM).unwrap(), &ids);
+        let _ = changed.remove(&(0..2000).collect::<Vec<_>>());
+        let search = Search::new(10).recall(0.9);
+        assert!(changed.search(&queries[..DIM], &search).unwrap().hits.len() <= 10);
+        if step % 20 == 0 {
+            let _ = changed.compact();
         }
     }
 }

@@ -288,6 +288,13 @@ fn bounds_answer_like_brute_force() {
 }
 
 #[test]
+fn with_a_graph_they_answer_like_brute_force() {
+    let config = small("f32", &[("graph", "on")]);
+    assert!(start(&config).graph_degree().is_some());
+    run(3, operations() / 2, config, false);
+}
+
+#[test]
 fn bytes_answer_like_brute_force() {
     run(2, operations() / 2, small("auto", &[]), true);
 }

@@ -42,17 +42,36 @@ impl ByteTable {
 
     /// The table of quantized rows of `width` bytes.
     pub(super) fn new(width: usize, bytes: Vec<u8>) -> Self {
-        let values =
-            |row: &[u8]| -> Vec<i32> { row.iter().map(|b| i32::from(*b) - ZERO).collect() };
-        let rows = || bytes.chunks_exact(width).map(values);
-        let norms = rows().map(|row| row.iter().map(|v| v * v).sum()).collect();
-        let sums = rows().map(|row| row.iter().sum()).collect();
-        Self {
+        let mut table = Self {
             width,
             bytes,
-            norms,
-            sums,
+            norms: Vec::new(),
+            sums: Vec::new(),
+        };
+        table.measure();
+        table
+    }
+
+    /// Appends quantized rows.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.measure();
+    }
+
+    /// Computes the norms and sums of the rows that have none yet.
+    fn measure(&mut self) {
+        fn values(row: &[u8]) -> impl Iterator<Item = i32> {
+            row.iter().map(|b| i32::from(*b) - ZERO)
         }
+        for row in self.bytes[self.len() * self.width..].chunks_exact(self.width) {
+            self.norms.push(values(row).map(|v| v * v).sum());
+            self.sums.push(values(row).sum());
+        }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() + 8 * self.len()
     }
 
     /// Number of points.

@@ -1,82 +1,44 @@
-//! Carries a graph over to a new numbering of the points, without removed points and with added ones.
+//! Encodes a changed graph anew: in another order of the points, and without those that were removed.
 
 use garlic_core::{Cancel, Result};
 
-use super::links::{Lost, insert, refine, repair};
-use super::{Graph, NO_NEIGHBOUR, Nodes, centres};
+use super::grown::Workbench;
+use super::links::detach;
+use super::{Graph, Grown, Line, NO_NEIGHBOUR, centres};
 
-/// The graph is built anew if less than this share of its points are old.
-const MIN_CARRIED: f64 = 0.5;
-
-impl Graph {
-    /// The graph of `nodes`. `origin` is the position of each of them in this graph, or [`NO_NEIGHBOUR`] if it is new.
-    pub(crate) fn carry(
-        &self,
-        nodes: &Nodes<'_>,
-        origin: &[u32],
-        cancel: &Cancel,
-    ) -> Result<Graph> {
-        let is_old = |at: &u32| *at != NO_NEIGHBOUR;
-        let carried = origin.iter().filter(|at| is_old(at)).count();
-        if (carried as f64) < MIN_CARRIED * origin.len() as f64 || carried == 0 {
-            return Graph::build(nodes, cancel, &|_, _| ());
-        }
+impl Grown {
+    /// The graph of the nodes `origin`, in this order. `cell_of` has the cell of each of them, below `cells`. Runs in
+    /// the current rayon pool.
+    pub(crate) fn carry(&self, origin: &[u32], cell_of: &[u32], cells: usize) -> Result<Graph> {
         let mut target = vec![NO_NEIGHBOUR; self.points()];
         for (to, from) in (0..).zip(origin) {
-            if let Some(place) = target.get_mut(*from as usize) {
-                *place = to;
-            }
+            target[*from as usize] = to;
         }
-        let (codes, table) = self.codes.encode(nodes, origin, cancel)?;
-        let (lists, lost) = self.renumbered(origin, &target);
-        let links = repair(&table, &lists, &lost, self.degree, cancel)?;
-        let (mut order, new): (Vec<u32>, Vec<u32>) =
-            (0..origin.len() as u32).partition(|at| is_old(&origin[*at as usize]));
-        // The order of cells would insert neighbours in one round, where they do not see each other.
-        let shuffled = garlic_linalg::permutation(new.len(), nodes.seed, crate::streams::GRAPH);
-        order.extend(shuffled.into_iter().map(|i| new[i as usize]));
-        let links = insert(
-            &table,
-            links,
-            &order,
-            carried,
-            nodes.cell_of,
-            cancel,
-            &|_| (),
-        )?;
-        // New points, and old points that lost neighbours, choose again.
-        let mut changed = new;
-        changed.extend(lost.iter().map(|(at, _)| *at));
-        changed.sort_unstable();
-        let links = refine(&table, links, &changed, cancel)?;
+        let gone: Vec<bool> = target.iter().map(|to| *to == NO_NEIGHBOUR).collect();
+        let mut bench = self.take_workbench();
+        let Workbench { table, links, .. } = &mut bench;
+        let is_smaller = gone.contains(&true);
+        if is_smaller {
+            detach(table, links, &gone, &Cancel::default())?;
+        }
+        let degree = self.base.degree;
+        let mut neighbours = Vec::with_capacity(origin.len() * degree);
+        let mut lines: Vec<Line> = Vec::new();
+        for (at, from) in origin.iter().enumerate() {
+            let list = links.get(*from).iter();
+            neighbours.extend(list.map(|n| target[*n as usize]));
+            neighbours.resize((at + 1) * degree, NO_NEIGHBOUR);
+            lines.extend(self.code(*from).into_iter().flatten());
+        }
+        let centres = centres(table, cell_of, cells, |at| origin[at as usize]);
+        if !is_smaller {
+            self.keep_workbench(bench);
+        }
         Ok(Graph {
-            degree: self.degree,
-            neighbours: links.neighbours.into(),
-            centres: centres(&table, nodes).into(),
-            codes,
+            degree,
+            neighbours: neighbours.into(),
+            centres: centres.into(),
+            codes: self.base.codes.with(&lines),
         })
-    }
-
-    /// The lists of all points in the new numbering, and for every point that lost neighbours the neighbours of these.
-    fn renumbered(&self, origin: &[u32], target: &[u32]) -> (Vec<Vec<u32>>, Vec<Lost>) {
-        let renumber = |at: &u32| target.get(*at as usize).copied();
-        let renumber = |at: &u32| renumber(at).filter(|at| *at != NO_NEIGHBOUR);
-        let mut lost = Vec::new();
-        let lists = (0..).zip(origin).map(|(at, from)| {
-            let old = self.neighbours_of(*from);
-            let kept: Vec<u32> = old.iter().filter_map(renumber).collect();
-            let exists = |n: &&u32| (**n as usize) < target.len();
-            let gone = old.iter().filter(|n| renumber(n).is_none()).filter(exists);
-            let behind: Vec<u32> = gone
-                .flat_map(|n| self.neighbours_of(*n))
-                .filter_map(renumber)
-                .collect();
-            if !behind.is_empty() {
-                lost.push((at, behind));
-            }
-            kept
-        });
-        let lists = lists.collect();
-        (lists, lost)
     }
 }

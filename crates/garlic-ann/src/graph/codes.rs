@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use garlic_core::buffer::Buffer;
 use garlic_core::{Cancel, Result};
+use garlic_linalg::Rows;
 use rayon::prelude::*;
 
 use super::Nodes;
@@ -92,58 +93,99 @@ impl RowCodes {
         }
     }
 
-    /// The same axes and steps with the codes of other points, and the bytes of these points. `origin` is the position of
-    /// each of them here, or [`NO_NEIGHBOUR`](super::NO_NEIGHBOUR) if its code has to be computed. Runs in the current rayon pool.
-    pub(super) fn encode(
-        &self,
-        nodes: &Nodes<'_>,
-        origin: &[u32],
-        cancel: &Cancel,
-    ) -> Result<(Self, ByteTable)> {
-        let ([head, rest], dim) = (self.quantizer.lines(), self.quantizer.dim());
-        let lines = head + rest;
-        let width = ByteTable::width(dim);
-        let step = self.quantizer.largest() / 127.0;
-        let mut bytes = vec![0u8; origin.len() * width];
-        let mut coded = vec![Line([0; 64]); origin.len() * lines];
+    /// The same axes and steps with the codes of all points, and the bytes of these points. Runs in the current rayon
+    /// pool.
+    pub(super) fn encode(&self, nodes: &Nodes<'_>, cancel: &Cancel) -> Result<(Self, ByteTable)> {
+        let (lines, width) = (self.lines(), ByteTable::width(self.quantizer.dim()));
+        let step = self.byte_step();
+        let mut bytes = vec![0u8; nodes.len() * width];
+        let mut coded = vec![Line([0; 64]); nodes.len() * lines];
         bytes
             .par_chunks_mut(ROWS_PER_TASK * width)
             .zip(coded.par_chunks_mut(ROWS_PER_TASK * lines))
-            .zip(origin.par_chunks(ROWS_PER_TASK))
             .enumerate()
-            .try_for_each(|(task, ((bytes, coded), origin))| -> Result<()> {
+            .try_for_each(|(task, (bytes, coded))| -> Result<()> {
                 cancel.check()?;
-                let (mut vector, mut row) = (Vec::new(), vec![0.0; dim]);
-                for (i, from) in origin.iter().enumerate() {
+                let (mut vector, mut row) = (Vec::new(), vec![0.0; self.quantizer.dim()]);
+                let codes = coded.chunks_exact_mut(lines);
+                for (i, (bytes, code)) in bytes.chunks_exact_mut(width).zip(codes).enumerate() {
                     let at = task * ROWS_PER_TASK + i;
                     nodes.vectors.read(nodes.dim, at, &mut vector);
-                    self.rotate(&mut vector, &mut row);
-                    ByteTable::quantize(&row, step, &mut bytes[i * width..][..width]);
-                    let code = &mut coded[i * lines..][..lines];
-                    let from = *from as usize;
-                    match self.heads.get(from * head..(from + 1) * head) {
-                        Some(old) => {
-                            code[..head].copy_from_slice(old);
-                            code[head..].copy_from_slice(&self.rests[from * rest..][..rest]);
-                        }
-                        None => {
-                            let norm = garlic_simd::dot(&vector, &vector);
-                            let code = bytemuck::cast_slice_mut(code);
-                            self.quantizer.encode(&row, norm, code);
-                        }
-                    }
+                    self.encode_one(&mut vector, &mut row, code);
+                    ByteTable::quantize(&row, step, bytes);
                 }
                 Ok(())
             })?;
-        let rows = || coded.chunks_exact(lines);
+        Ok((self.with(&coded), ByteTable::new(width, bytes)))
+    }
+
+    /// Lines of a code.
+    pub(super) fn lines(&self) -> usize {
+        self.quantizer.lines().iter().sum()
+    }
+
+    /// The same axes and steps with other codes.
+    pub(super) fn with(&self, codes: &[Line]) -> Self {
+        let (head, rows) = (self.quantizer.lines()[0], || {
+            codes.chunks_exact(self.lines())
+        });
         let heads: Vec<Line> = rows().flat_map(|code| &code[..head]).copied().collect();
         let rests: Vec<Line> = rows().flat_map(|code| &code[head..]).copied().collect();
-        let codes = Self {
+        Self {
             heads: heads.into(),
             rests: rests.into(),
             ..self.clone()
-        };
-        Ok((codes, ByteTable::new(width, bytes)))
+        }
+    }
+
+    /// Writes the coordinates and the code of a vector, which is centred.
+    fn encode_one(&self, vector: &mut [f32], coordinates: &mut [f32], code: &mut [Line]) {
+        self.rotate(vector, coordinates);
+        let norm = garlic_simd::dot(vector, vector);
+        self.quantizer
+            .encode(coordinates, norm, bytemuck::cast_slice_mut(code));
+    }
+
+    /// The codes of vectors. Runs in the current rayon pool.
+    pub(super) fn encode_rows(&self, vectors: Rows<'_>) -> Vec<Line> {
+        let lines = self.lines();
+        let mut coded = vec![Line([0; 64]); vectors.len() * lines];
+        let chunks = coded.par_chunks_mut(lines).enumerate();
+        chunks.with_min_len(8).for_each_init(
+            || (Vec::new(), vec![0.0; self.quantizer.dim()]),
+            |(vector, row), (i, code)| {
+                vector.clear();
+                vector.extend_from_slice(vectors.row(i));
+                self.encode_one(vector, row, code);
+            },
+        );
+        coded
+    }
+
+    /// The bytes of points with these codes, to the precision of the codes. Runs in the current rayon pool.
+    ///
+    /// They depend on the codes alone, so a graph changes in the same way before and after it is saved.
+    pub(super) fn bytes_of(&self, codes: &[Line]) -> Vec<u8> {
+        let (lines, dim) = (self.lines(), self.quantizer.dim());
+        let (width, step) = (ByteTable::width(dim), self.byte_step());
+        let mut bytes = vec![0u8; codes.len() / lines * width];
+        bytes
+            .par_chunks_mut(width)
+            .zip(codes.par_chunks(lines))
+            .with_min_len(ROWS_PER_TASK)
+            .for_each_init(
+                || vec![0.0; dim],
+                |row, (bytes, code)| {
+                    self.quantizer.decode(bytemuck::cast_slice(code), row);
+                    ByteTable::quantize(row, step, bytes);
+                },
+            );
+        bytes
+    }
+
+    /// The common step of coordinates as bytes.
+    fn byte_step(&self) -> f32 {
+        self.quantizer.largest() / 127.0
     }
 
     /// The heads of all points.

@@ -2,10 +2,10 @@
 
 use garlic_core::SearchStats;
 use garlic_linalg::Rows;
-use garlic_simd::{Estimate, Marks};
+use garlic_simd::{Estimate, Marks, RowCodes};
 
-use super::Graph;
 use super::codes::QueryBuffers;
+use super::{Graph, Grown, Line};
 use crate::quantize::RowQuery;
 
 /// A position with this bit was expanded.
@@ -92,6 +92,132 @@ impl Admission for AllAdmitted {
     }
 }
 
+/// The nodes that a walk reads.
+trait Nodes {
+    fn points(&self) -> usize;
+    /// Nodes that a search starts from, besides those of the base.
+    fn entries(&self) -> &[u32];
+    fn list(&self, at: u32) -> &[u32];
+    fn prefetch_head(&self, at: u32);
+    fn prefetch_rest(&self, at: u32);
+    /// Estimates the squared distances of nodes below [`Nodes::points`] by their heads.
+    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]);
+    /// What the rests of these nodes add.
+    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]);
+}
+
+/// The nodes of a graph without added points.
+struct Flat<'a> {
+    graph: &'a Graph,
+    points: usize,
+    heads: RowCodes<'a>,
+    rests: Option<RowCodes<'a>>,
+}
+
+impl<'a> Flat<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        Self {
+            graph,
+            points: graph.points(),
+            heads: graph.codes.heads(),
+            rests: graph.codes.rests(),
+        }
+    }
+}
+
+impl Nodes for Flat<'_> {
+    #[inline]
+    fn points(&self) -> usize {
+        self.points
+    }
+
+    #[inline]
+    fn entries(&self) -> &[u32] {
+        &[]
+    }
+
+    #[inline]
+    fn list(&self, at: u32) -> &[u32] {
+        self.graph.neighbours_of(at)
+    }
+
+    #[inline]
+    fn prefetch_head(&self, at: u32) {
+        self.heads.prefetch(at);
+    }
+
+    #[inline]
+    fn prefetch_rest(&self, at: u32) {
+        if let Some(rests) = self.rests {
+            rests.prefetch(at);
+        }
+    }
+
+    #[inline]
+    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
+        query.estimate_heads(self.heads, nodes, out);
+    }
+
+    #[inline]
+    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
+        match self.rests {
+            Some(rests) => query.estimate_rests(rests, nodes, out),
+            None => out.fill(0.0),
+        }
+    }
+}
+
+impl Nodes for Grown {
+    #[inline]
+    fn points(&self) -> usize {
+        Grown::points(self)
+    }
+
+    #[inline]
+    fn entries(&self) -> &[u32] {
+        Grown::entries(self)
+    }
+
+    #[inline]
+    fn list(&self, at: u32) -> &[u32] {
+        self.neighbours_of(at)
+    }
+
+    #[inline]
+    fn prefetch_head(&self, at: u32) {
+        garlic_simd::prefetch(self.code(at)[0]);
+    }
+
+    #[inline]
+    fn prefetch_rest(&self, at: u32) {
+        garlic_simd::prefetch(self.code(at)[1]);
+    }
+
+    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
+        let base = self.base.points();
+        if nodes.iter().all(|at| (*at as usize) < base) {
+            return query.estimate_heads(self.base.codes.heads(), nodes, out);
+        }
+        for (at, out) in nodes.iter().zip(out.chunks_exact_mut(1)) {
+            query.estimate_heads(one(self.code(*at)[0]), &[0], out);
+        }
+    }
+
+    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
+        if self.base.codes.rests().is_none() {
+            return out.fill(0.0);
+        }
+        for (at, out) in nodes.iter().zip(out.chunks_exact_mut(1)) {
+            query.estimate_rests(one(self.code(*at)[1]), &[0], out);
+        }
+    }
+}
+
+/// A part of one code.
+fn one(part: &[Line]) -> RowCodes<'_> {
+    RowCodes::new(bytemuck::cast_slice(part), part.len())
+}
+
 /// Work of an expansion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expanded {
@@ -159,12 +285,17 @@ impl Expansion {
 }
 
 impl Graph {
-    /// Estimates up to [`BLOCK`] points by their heads and requests the rests of those that may be within the limit.
+    /// Estimates up to [`BLOCK`] nodes by their heads and requests the rests of those that may be within the limit.
     #[inline]
-    fn read_heads(&self, query: &RowQuery, positions: &[u32], limit: f32) -> Block {
+    fn read_heads(
+        &self,
+        nodes: &impl Nodes,
+        query: &RowQuery,
+        positions: &[u32],
+        limit: f32,
+    ) -> Block {
         let mut estimates = [0.0; BLOCK];
-        let (heads, rests) = (self.codes.heads(), self.codes.rests());
-        query.estimate_heads(heads, positions, &mut estimates[..positions.len()]);
+        nodes.estimate_heads(query, positions, &mut estimates[..positions.len()]);
         let limit = limit * self.codes.head_ratio;
         let mut block = Block::default();
         for (at, estimate) in positions.iter().zip(estimates) {
@@ -172,22 +303,18 @@ impl Graph {
             block.items[block.len % BLOCK] = Estimate { at: *at, estimate };
             block.len += usize::from(estimate <= limit);
         }
-        if let Some(rests) = rests {
-            for e in block.items.iter().take(block.len) {
-                rests.prefetch(e.at);
-            }
+        for e in block.items.iter().take(block.len) {
+            nodes.prefetch_rest(e.at);
         }
         block
     }
 
     /// Completes estimates with the rests of the codes. Estimates are never negative.
     #[inline]
-    fn read_rests(&self, query: &RowQuery, block: &mut Block) {
+    fn read_rests(nodes: &impl Nodes, query: &RowQuery, block: &mut Block) {
         let positions = block.items.map(|e| e.at);
         let mut more = [0.0; BLOCK];
-        if let Some(rests) = self.codes.rests() {
-            query.estimate_rests(rests, &positions[..block.len], &mut more[..block.len]);
-        }
+        nodes.estimate_rests(query, &positions[..block.len], &mut more[..block.len]);
         for (e, more) in block.items.iter_mut().zip(more) {
             e.estimate = (e.estimate + more).max(0.0);
         }
@@ -233,18 +360,9 @@ impl Graph {
         }
         estimates.resize(starts.len(), 0.0);
         prepared.query.estimate_heads(heads, starts, estimates);
-        let mut nearest = [f32::INFINITY; START_CELLS];
-        prepared.starts = [None; START_CELLS];
         let centres = (0..).zip(&*self.centres).filter(|(_, at)| **at < points);
-        for ((cell, at), estimate) in centres.zip(&*estimates) {
-            let place = nearest.iter().position(|other| estimate < other);
-            if let Some(place) = place {
-                nearest[place..].rotate_right(1);
-                prepared.starts[place..].rotate_right(1);
-                nearest[place] = *estimate;
-                prepared.starts[place] = Some((cell, *at));
-            }
-        }
+        let centres = centres.map(|(cell, at)| (cell, *at));
+        prepared.starts = nearest(centres.zip(estimates.iter().copied()));
     }
 
     /// Searches the graph for candidates near the prepared query.
@@ -254,8 +372,19 @@ impl Graph {
         admission: &impl Admission,
         scratch: &mut Expansion,
     ) -> Expanded {
+        self.expand_in(&Flat::new(self), limits, admission, scratch)
+    }
+
+    fn expand_in(
+        &self,
+        nodes: &impl Nodes,
+        limits: &Limits,
+        admission: &impl Admission,
+        scratch: &mut Expansion,
+    ) -> Expanded {
+        let entries = nodes.entries();
         let mut work = Expanded {
-            codes: self.centres.len() as u64,
+            codes: (self.centres.len() + entries.len()) as u64,
             ..Expanded::default()
         };
         let Expansion {
@@ -263,30 +392,36 @@ impl Graph {
             starts,
             seen,
             marks,
+            estimates,
             ..
         } = scratch;
         seen.clear();
-        marks.resize(self.points() as u32);
+        marks.resize(nodes.points() as u32);
         starts.clear();
         starts.extend(limits.unvisited);
         marks.mark_new(starts, seen);
         let marked = seen.len();
         starts.clear();
         starts.extend(prepared.starts.iter().flatten().map(|(_, at)| *at));
+        estimates.resize(entries.len(), 0.0);
+        nodes.estimate_heads(&prepared.query, entries, estimates);
+        let nearest = nearest(entries.iter().zip(estimates.iter().copied()));
+        starts.extend(nearest.into_iter().flatten());
         marks.mark_new(starts, seen);
-        let mut starts = self.read_heads(&prepared.query, &seen[marked..], f32::INFINITY);
-        self.read_rests(&prepared.query, &mut starts);
+        let query = &prepared.query;
+        let mut starts = self.read_heads(nodes, query, &seen[marked..], f32::INFINITY);
+        Self::read_rests(nodes, query, &mut starts);
         work.codes += starts.len as u64;
         work.rests += starts.len as u64;
         scratch.pool.clear();
         scratch.nearest.clear();
         for Estimate { at, estimate } in &starts.items[..starts.len] {
-            scratch.offer(*at, *estimate, START_CELLS);
+            scratch.offer(*at, *estimate, BLOCK);
             if admission.admits(*at) {
                 scratch.admit(*estimate, limits.k.max(MIN_STOP_RANK));
             }
         }
-        self.walk(limits, admission, scratch, &mut work);
+        self.walk(nodes, limits, admission, scratch, &mut work);
         work
     }
 
@@ -294,8 +429,9 @@ impl Graph {
     ///
     /// Memory is slow and serves several requests at once. So the next point is expanded before all neighbours of the
     /// last one are estimated, and codes are requested a few at a time, ahead of their use.
-    fn walk<A: Admission>(
+    fn walk<N: Nodes, A: Admission>(
         &self,
+        nodes: &N,
         limits: &Limits,
         admission: &A,
         scratch: &mut Expansion,
@@ -303,8 +439,6 @@ impl Graph {
     ) {
         let (k, ratio) = (limits.k.max(MIN_STOP_RANK), limits.ratio);
         let most = limits.candidates.max(k);
-        let lists = &*self.neighbours;
-        let heads = self.codes.heads();
         let mut limit = f32::INFINITY;
         // The first candidate that may not be expanded yet, and the first point whose head is not read yet.
         let (mut next, mut read) = (0, scratch.seen.len());
@@ -325,29 +459,28 @@ impl Graph {
                 candidate.at |= EXPANDED;
                 next += 1;
                 work.hops += 1;
-                let from = at as usize * self.degree;
-                let list = lists.get(from..from + self.degree).unwrap_or_default();
+                let list = nodes.list(at);
                 work.edges += list.len() as u64;
                 let new = scratch.seen.len();
                 scratch.marks.mark_new(list, &mut scratch.seen);
                 for at in &scratch.seen[new..] {
-                    heads.prefetch(*at);
+                    nodes.prefetch_head(*at);
                 }
                 if let Some(after) = scratch.pool.get(next) {
-                    self.prefetch(after.at & !EXPANDED);
+                    garlic_simd::prefetch(nodes.list(after.at & !EXPANDED));
                 }
             }
             let from = read;
             read = scratch.seen.len().min(from + BLOCK);
             let block = &scratch.seen[from..read];
             let query = &scratch.prepared.query;
-            let promising = self.read_heads(query, block, limit);
+            let promising = self.read_heads(nodes, query, block, limit);
             work.codes += block.len() as u64;
             if block.is_empty() && waiting.len == 0 {
                 scratch.marks.clear_near(&scratch.seen);
                 return;
             }
-            self.read_rests(query, &mut waiting);
+            Self::read_rests(nodes, query, &mut waiting);
             work.rests += waiting.len as u64;
             let complete = std::mem::replace(&mut waiting, promising);
             for Estimate { at, estimate } in complete.items.into_iter().take(complete.len) {
@@ -360,7 +493,7 @@ impl Graph {
                 };
                 if place <= next {
                     next = place;
-                    self.prefetch(at);
+                    garlic_simd::prefetch(nodes.list(at));
                 }
                 if A::ALL {
                     if place < k
@@ -375,4 +508,29 @@ impl Graph {
             }
         }
     }
+}
+
+impl Grown {
+    /// [`Graph::expand`] in all nodes.
+    pub(crate) fn expand(
+        &self,
+        limits: &Limits,
+        admission: &impl Admission,
+        scratch: &mut Expansion,
+    ) -> Expanded {
+        self.base.expand_in(self, limits, admission, scratch)
+    }
+}
+
+/// The values of the smallest estimates, smallest first.
+fn nearest<T: Copy>(values: impl Iterator<Item = (T, f32)>) -> [Option<T>; START_CELLS] {
+    let (mut smallest, mut found) = ([f32::INFINITY; START_CELLS], [None; START_CELLS]);
+    for (value, estimate) in values {
+        if let Some(place) = smallest.iter().position(|other| estimate < *other) {
+            smallest[place..].rotate_right(1);
+            found[place..].rotate_right(1);
+            (smallest[place], found[place]) = (estimate, Some(value));
+        }
+    }
+    found
 }

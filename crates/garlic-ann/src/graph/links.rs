@@ -28,16 +28,63 @@ const MIN_INCOMING: usize = 8;
 /// Points between two tests for cancellation.
 const POINTS_PER_TASK: usize = 256;
 
+/// Points that are added to a graph at once. They are compared with each other.
+const ADD_ROUND: usize = 1000;
+/// Candidates that an added point keeps.
+const ADD_CANDIDATES: usize = 48;
+
 /// Neighbour lists of fixed length.
 pub(super) struct Links {
     pub(super) degree: usize,
     pub(super) neighbours: Vec<u32>,
+    /// Number of lists that every point is in. Empty until it is needed.
+    incoming: Vec<u32>,
+    /// Points whose lists were written.
+    pub(super) changed: Vec<u32>,
 }
 
 /// A point with its neighbours.
-type Chosen = (u32, Vec<Near>);
+pub(super) type Chosen = (u32, Vec<Near>);
 
 impl Links {
+    /// Lists of `degree` places, one after the other.
+    pub(super) fn new(degree: usize, neighbours: Vec<u32>) -> Self {
+        Self {
+            degree,
+            neighbours,
+            incoming: Vec::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    /// Empty lists of some points.
+    fn empty(degree: usize, points: usize) -> Self {
+        Self::new(degree, vec![NO_NEIGHBOUR; points * degree])
+    }
+
+    /// Appends empty lists.
+    fn grow(&mut self, points: usize) {
+        self.neighbours.resize(points * self.degree, NO_NEIGHBOUR);
+        if !self.incoming.is_empty() {
+            self.incoming.resize(points, 0);
+        }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        4 * (self.neighbours.len() + self.incoming.len())
+    }
+
+    /// Counts the lists that every point is in, unless that was done.
+    fn count_incoming(&mut self) {
+        if self.incoming.is_empty() {
+            self.incoming = vec![0; self.neighbours.len() / self.degree];
+            for neighbour in self.neighbours.iter().filter(|n| **n != NO_NEIGHBOUR) {
+                self.incoming[*neighbour as usize] += 1;
+            }
+        }
+    }
+
     /// The neighbours of a point.
     pub(super) fn get(&self, at: u32) -> &[u32] {
         let list = &self.neighbours[at as usize * self.degree..][..self.degree];
@@ -45,8 +92,17 @@ impl Links {
         &list[..end.unwrap_or(self.degree)]
     }
 
-    fn set(&mut self, at: u32, chosen: &[Near]) {
+    pub(super) fn set(&mut self, at: u32, chosen: &[Near]) {
         let list = &mut self.neighbours[at as usize * self.degree..][..self.degree];
+        if !self.incoming.is_empty() {
+            for old in list.iter().filter(|n| **n != NO_NEIGHBOUR) {
+                self.incoming[*old as usize] -= 1;
+            }
+            for new in chosen.iter().take(self.degree) {
+                self.incoming[new.at as usize] += 1;
+            }
+        }
+        self.changed.push(at);
         list.fill(NO_NEIGHBOUR);
         for (place, near) in list.iter_mut().zip(chosen) {
             *place = near.at;
@@ -124,11 +180,26 @@ impl Walk {
         }
     }
 
+    /// Whether a point of `list` is nearer to a candidate than the point is that the candidate belongs to.
+    fn is_occluded(&mut self, table: &ByteTable, near: Near, list: &[u32]) -> bool {
+        table.centre(near.at, &mut self.centre);
+        table.distances(&self.centre, list, &mut self.distances);
+        self.distances
+            .iter()
+            .any(|between| *between < near.distance)
+    }
+
     /// Chooses the neighbours among the candidates.
     fn choose(&mut self, table: &ByteTable, degree: usize) -> Vec<Near> {
         let candidates: Vec<Near> = self.pool.iter().map(|(near, _)| *near).collect();
         prune(table, &candidates, degree, &mut self.prune)
     }
+}
+
+/// Points of a task, so that small batches occupy all threads. It does not change the result.
+fn task_size(points: usize) -> usize {
+    let even = points.div_ceil(4 * rayon::current_num_threads());
+    even.clamp(1, POINTS_PER_TASK)
 }
 
 /// Runs `each` for every point in parallel, with buffers of its own.
@@ -137,14 +208,24 @@ fn for_all(
     cancel: &Cancel,
     each: impl Fn(u32, &mut Walk) -> Vec<Near> + Sync,
 ) -> Result<Vec<Chosen>> {
-    let chunks = points
-        .par_chunks(POINTS_PER_TASK)
-        .map_init(Walk::default, |walk, points| {
-            cancel.check()?;
-            Ok(points.iter().map(|at| (*at, each(*at, walk))).collect())
-        });
+    let chunks =
+        points
+            .par_chunks(task_size(points.len()))
+            .map_init(Walk::default, |walk, points| {
+                cancel.check()?;
+                Ok(points.iter().map(|at| (*at, each(*at, walk))).collect())
+            });
     let chunks: Vec<Vec<Chosen>> = chunks.collect::<Result<_>>()?;
     Ok(chunks.into_iter().flatten().collect())
+}
+
+/// Which edges back are considered.
+#[derive(Clone, Copy, PartialEq)]
+enum Back {
+    All,
+    /// Not those from beyond a full list that one of its points occludes. Pruning would rarely keep them, and a point
+    /// that comes alone pays for every list by itself.
+    Likely,
 }
 
 /// Adds an edge back for every edge in `chosen`. Lists that grow too long are pruned.
@@ -152,6 +233,7 @@ fn add_back(
     table: &ByteTable,
     links: &mut Links,
     chosen: &[Chosen],
+    which: Back,
     cancel: &Cancel,
 ) -> Result<()> {
     let edges = chosen
@@ -160,8 +242,9 @@ fn add_back(
     let mut edges: Vec<(u32, i32, u32)> = edges.collect();
     edges.par_sort_unstable();
     let mut groups: Vec<&[(u32, i32, u32)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
+    let count = groups.len();
     let changed = groups
-        .par_chunks_mut(POINTS_PER_TASK)
+        .par_chunks_mut(task_size(count))
         .map_init(Walk::default, |walk, groups| {
             cancel.check()?;
             let merge = |group: &&mut &[(u32, i32, u32)], walk: &mut Walk| {
@@ -169,23 +252,30 @@ fn add_back(
                 let list = links.get(at);
                 table.centre(at, &mut walk.centre);
                 table.distances(&walk.centre, list, &mut walk.distances);
-                let own = walk.distances.iter().zip(list);
-                let own = own.map(|(distance, at)| Near {
-                    distance: *distance,
-                    at: *at,
-                });
+                let mut merged: Vec<Near> = nears(&walk.distances, list).collect();
                 let back = group.iter().map(|(_, distance, at)| Near {
                     distance: *distance,
                     at: *at,
                 });
-                let mut merged: Vec<Near> = own.chain(back).collect();
+                if which == Back::All || list.len() < links.degree {
+                    merged.extend(back);
+                } else {
+                    let farthest = walk.distances.iter().max().copied().unwrap_or(0);
+                    merged.extend(back.filter(|near| {
+                        near.distance < farthest || !walk.is_occluded(table, *near, list)
+                    }));
+                    if merged.len() == list.len() {
+                        return None;
+                    }
+                }
                 merged.sort_unstable();
                 merged.dedup();
                 merged.truncate(MERGED_CANDIDATES);
                 let kept = prune(table, &merged, links.degree, &mut walk.prune);
-                (at, kept)
+                Some((at, kept))
             };
-            Ok(groups.iter_mut().map(|group| merge(&group, walk)).collect())
+            let merged = groups.iter_mut().filter_map(|group| merge(&group, walk));
+            Ok(merged.collect())
         })
         .collect::<Result<Vec<Vec<Chosen>>>>()?;
     for (at, list) in changed.iter().flatten() {
@@ -203,14 +293,11 @@ pub(super) fn link(
     cancel: &Cancel,
     step: &dyn Fn(usize),
 ) -> Result<Links> {
-    let links = Links {
-        degree,
-        neighbours: vec![NO_NEIGHBOUR; table.len() * degree],
-    };
-    let links = insert(table, links, order, 0, cell_of, cancel, step)?;
+    let links = Links::empty(degree, table.len());
+    let mut links = insert(table, links, order, 0, cell_of, cancel, step)?;
     let mut all = order.to_vec();
     all.sort_unstable();
-    let links = refine(table, links, &all, cancel)?;
+    refine(table, &mut links, &all, cancel)?;
     step(2 * order.len());
     Ok(links)
 }
@@ -251,94 +338,119 @@ pub(super) fn insert(
             links.set(*at, list);
             inserted[cell_of[*at as usize] as usize].push(*at);
         }
-        add_back(table, &mut links, &chosen, cancel)?;
+        add_back(table, &mut links, &chosen, Back::All, cancel)?;
         done = round.end;
         step(done);
     }
     Ok(links)
 }
 
-/// A point that lost neighbours, and the neighbours of these.
-pub(super) type Lost = (u32, Vec<u32>);
-
-/// Lists without the points that are marked as removed. A list that loses points gets their neighbours as candidates,
-/// so that no point is cut off.
-pub(super) fn repair(
-    table: &ByteTable,
-    old: &[Vec<u32>],
-    lost: &[Lost],
-    degree: usize,
-    cancel: &Cancel,
-) -> Result<Links> {
-    let mut links = Links {
-        degree,
-        neighbours: vec![NO_NEIGHBOUR; table.len() * degree],
-    };
-    for (list, own) in links.neighbours.chunks_exact_mut(degree).zip(old) {
-        for (place, at) in list.iter_mut().zip(own) {
-            *place = *at;
+/// Inserts the last points of the table, which have no lists yet. A search starts from `starts` and from the other
+/// points of its round.
+pub(super) fn add(table: &ByteTable, links: &mut Links, starts: &[u32]) -> Result<()> {
+    let cancel = Cancel::default();
+    let first = (links.neighbours.len() / links.degree) as u32;
+    let new: Vec<u32> = (first..table.len() as u32).collect();
+    links.grow(table.len());
+    for round in new.chunks(ADD_ROUND) {
+        let starts = [starts, round].concat();
+        let degree = links.degree;
+        let chosen = for_all(round, &cancel, |at, walk| {
+            walk.search(table, links, at, &starts, ADD_CANDIDATES, usize::MAX);
+            walk.choose(table, degree)
+        })?;
+        for (at, list) in &chosen {
+            links.set(*at, list);
         }
+        add_back(table, links, &chosen, Back::Likely, &cancel)?;
+        raise_incoming(links, &chosen);
     }
-    let points: Vec<u32> = lost.iter().map(|(at, _)| *at).collect();
-    let repaired = for_all(&points, cancel, |at, walk| {
-        let number = points.partition_point(|other| *other < at);
-        let mut candidates = old[at as usize].clone();
-        candidates.extend(lost[number].1.iter().filter(|other| **other != at));
+    Ok(())
+}
+
+/// Takes the points that are `gone` out of all lists. A list that loses points gets the neighbours of these as
+/// candidates, so that no point is cut off, and the point then chooses again. Returns the lists of the points that are
+/// gone, which are empty now.
+pub(super) fn detach(
+    table: &ByteTable,
+    links: &mut Links,
+    gone: &[bool],
+    cancel: &Cancel,
+) -> Result<Vec<Chosen>> {
+    let is_gone = |at: &u32| gone[*at as usize];
+    let all = (0..table.len() as u32).into_par_iter();
+    let loses = |at: &u32| is_gone(at) || links.get(*at).iter().any(is_gone);
+    let losing: Vec<u32> = all.filter(loses).collect();
+    let degree = links.degree;
+    let repaired = for_all(&losing, cancel, |at, walk| {
+        let (behind, mut candidates): (Vec<u32>, Vec<u32>) =
+            links.get(at).iter().partition(|n| is_gone(n));
+        let behind = behind.iter().flat_map(|n| links.get(*n));
+        candidates.extend(behind.filter(|n| !is_gone(n) && **n != at));
         candidates.sort_unstable();
         candidates.dedup();
         table.centre(at, &mut walk.centre);
         table.distances(&walk.centre, &candidates, &mut walk.distances);
-        let near = walk.distances.iter().zip(&candidates);
-        let mut near: Vec<Near> = near
-            .map(|(distance, at)| Near {
-                distance: *distance,
-                at: *at,
-            })
-            .collect();
+        let mut near: Vec<Near> = nears(&walk.distances, &candidates).collect();
         near.sort_unstable();
         near.truncate(MERGED_CANDIDATES);
         prune(table, &near, degree, &mut walk.prune)
     })?;
-    for (at, list) in &repaired {
-        links.set(*at, list);
-    }
-    Ok(links)
+    let (gone, left): (Vec<Chosen>, Vec<Chosen>) =
+        repaired.into_iter().partition(|(at, _)| is_gone(at));
+    gone.iter().for_each(|(at, _)| links.set(*at, &[]));
+    left.iter().for_each(|(at, list)| links.set(*at, list));
+    let left: Vec<u32> = left.iter().map(|(at, _)| *at).collect();
+    refine(table, links, &left, cancel)?;
+    Ok(gone)
+}
+
+/// Points with their distances.
+fn nears(distances: &[i32], points: &[u32]) -> impl Iterator<Item = Near> {
+    let pairs = distances.iter().zip(points);
+    pairs.map(|(distance, at)| Near {
+        distance: *distance,
+        at: *at,
+    })
 }
 
 /// Lets points choose their neighbours again, in the whole graph.
 pub(super) fn refine(
     table: &ByteTable,
-    mut links: Links,
+    links: &mut Links,
     points: &[u32],
     cancel: &Cancel,
-) -> Result<Links> {
+) -> Result<()> {
     let degree = links.degree;
     let chosen = for_all(points, cancel, |at, walk| {
         let starts = links.get(at);
-        walk.search(table, &links, at, starts, REFINE_CANDIDATES, REFINE_HOPS);
+        walk.search(table, links, at, starts, REFINE_CANDIDATES, REFINE_HOPS);
         walk.choose(table, degree)
     })?;
     for (at, list) in &chosen {
         links.set(*at, list);
     }
-    add_back(table, &mut links, &chosen, cancel)?;
-    raise_incoming(table, &mut links, &chosen);
-    Ok(links)
+    add_back(table, links, &chosen, Back::All, cancel)?;
+    raise_incoming(links, &chosen);
+    Ok(())
 }
 
 /// Adds points that are in few lists to the lists of their own neighbours. They replace neighbours that are in many.
-fn raise_incoming(table: &ByteTable, links: &mut Links, chosen: &[Chosen]) {
-    let mut incoming = vec![0u32; table.len()];
-    for neighbour in links.neighbours.iter().filter(|n| **n != NO_NEIGHBOUR) {
-        incoming[*neighbour as usize] += 1;
-    }
+fn raise_incoming(links: &mut Links, chosen: &[Chosen]) {
+    links.count_incoming();
+    let Links {
+        degree,
+        neighbours,
+        incoming,
+        changed,
+    } = links;
     let enough = |incoming: u32| incoming as usize >= MIN_INCOMING;
     for (at, own) in chosen {
         for to in own {
             if enough(incoming[*at as usize]) {
                 break;
             }
-            let list = &mut links.neighbours[to.at as usize * links.degree..][..links.degree];
+            let list = &mut neighbours[to.at as usize * *degree..][..*degree];
             if list.contains(at) {
                 continue;
             }
@@ -355,6 +467,7 @@ fn raise_incoming(table: &ByteTable, links: &mut Links, chosen: &[Chosen]) {
                     incoming[old as usize] -= 1;
                 }
                 incoming[*at as usize] += 1;
+                changed.push(to.at);
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
 //! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `prune` chooses among
-//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` searches, and `carry` follows changes of the points. Cells and bins
-//! give the first points of a search.
+//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` searches, `grown` adds points, and `carry`
+//! encodes a changed graph anew. Cells give the first points of a search.
 //!
 //! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
 //! points that are no neighbours. Lists lead from neighbour to neighbour instead.
@@ -12,12 +12,16 @@ mod bytes;
 mod carry;
 mod codes;
 mod expand;
+mod grown;
 mod heads;
 mod links;
+mod pages;
 mod prune;
 
 pub(crate) use codes::{Line, RowCodes};
 pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits, PreparedQuery};
+pub(crate) use grown::Grown;
+pub(crate) use pages::Pages;
 
 use garlic_core::buffer::Buffer;
 use garlic_core::vectors::StoredVectors;
@@ -98,12 +102,6 @@ impl Graph {
             .unwrap_or_default()
     }
 
-    /// Prefetches the list of a point.
-    #[inline]
-    fn prefetch(&self, at: u32) {
-        garlic_simd::prefetch(self.neighbours_of(at));
-    }
-
     /// Bytes of all arrays.
     pub(crate) fn bytes(&self) -> u64 {
         let codes = &self.codes;
@@ -151,8 +149,7 @@ impl<'a> GraphBuilder<'a> {
         cancel: &Cancel,
         step: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self> {
-        let all_new = vec![NO_NEIGHBOUR; nodes.len()];
-        let (mut codes, table) = fit(nodes, cancel)?.encode(nodes, &all_new, cancel)?;
+        let (mut codes, table) = fit(nodes, cancel)?.encode(nodes, cancel)?;
         let order = permutation(nodes.len(), nodes.seed, streams::GRAPH);
         let is_held = |at: &u32| held.binary_search(at).is_ok();
         let (last, mut order): (Vec<u32>, Vec<u32>) = order.into_iter().partition(is_held);
@@ -176,7 +173,7 @@ impl<'a> GraphBuilder<'a> {
         Graph {
             degree: DEGREE,
             neighbours: self.links.neighbours.clone().into(),
-            centres: centres(&self.table, self.nodes).into(),
+            centres: centres(&self.table, self.nodes.cell_of, self.nodes.cells, |at| at).into(),
             codes: self.codes.clone(),
         }
     }
@@ -196,12 +193,12 @@ impl<'a> GraphBuilder<'a> {
             links = links::insert(&table, links, &order, inserted, cell_of, cancel, &|_| ())?;
             let mut last = order[inserted..].to_vec();
             last.sort_unstable();
-            links = links::refine(&table, links, &last, cancel)?;
+            links::refine(&table, &mut links, &last, cancel)?;
         }
         Ok(Graph {
             degree: DEGREE,
             neighbours: links.neighbours.into(),
-            centres: centres(&table, nodes).into(),
+            centres: centres(&table, nodes.cell_of, nodes.cells, |at| at).into(),
             codes,
         })
     }
@@ -238,26 +235,33 @@ fn fit(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<RowCodes> {
     ))
 }
 
-/// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells.
-fn centres(table: &ByteTable, nodes: &Nodes<'_>) -> Vec<u32> {
+/// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells. `node`
+/// has the row of every point in the table.
+fn centres(
+    table: &ByteTable,
+    cell_of: &[u32],
+    cells: usize,
+    node: impl Fn(u32) -> u32 + Sync,
+) -> Vec<u32> {
     let mut first = 0;
-    let ranges: Vec<std::ops::Range<usize>> = (0..nodes.cells as u32)
+    let ranges: Vec<std::ops::Range<usize>> = (0..cells as u32)
         .map(|cell| {
             let from = first;
-            first = nodes.cell_of.partition_point(|c| *c <= cell);
+            first = cell_of.partition_point(|c| *c <= cell);
             from..first
         })
         .collect();
     ranges
         .into_par_iter()
         .map(|range| {
-            let positions: Vec<u32> = range.map(|at| at as u32).collect();
+            let range = range.start as u32..range.end as u32;
+            let nodes: Vec<u32> = range.clone().map(&node).collect();
             let mut centre = Centre::default();
-            table.mean(&positions, &mut centre);
+            table.mean(&nodes, &mut centre);
             let mut distances = Vec::new();
-            table.distances(&centre, &positions, &mut distances);
-            let nearest = distances.iter().zip(&positions).min();
-            nearest.map_or(NO_NEIGHBOUR, |(_, at)| *at)
+            table.distances(&centre, &nodes, &mut distances);
+            let nearest = distances.iter().zip(range).min();
+            nearest.map_or(NO_NEIGHBOUR, |(_, at)| at)
         })
         .collect()
 }

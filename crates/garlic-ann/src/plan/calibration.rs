@@ -118,6 +118,17 @@ impl Setting {
             ..*self
         }
     }
+
+    /// The same with the neighbour graph.
+    fn extrapolated_in_graph(&self) -> Self {
+        Self {
+            measured: 1.0 - (1.0 - self.measured) / 4.0,
+            rerank: self.rerank.saturating_mul(2),
+            rerank_prune_ratio: f32::MAX,
+            expand_ratio: 1.0 + 2.0 * (self.expand_ratio - 1.0),
+            ..*self
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -147,6 +158,9 @@ fn one() -> f64 {
 /// If the number of points has grown by the factor g, the allowed misses shrink by g to this power. Neighbours come
 /// closer together, but codes keep their resolution. See docs/internals/updates.md.
 const GROWTH_EXPONENT: f64 = 0.6;
+/// The same with the neighbour graph. Its searches stop at a ratio of distances, which does not depend on the number of
+/// points.
+const GRAPH_GROWTH_EXPONENT: f64 = 0.2;
 
 /// Growth of the number of points since calibration. 1 if unknown.
 fn growth(now: usize, then: usize) -> f64 {
@@ -185,15 +199,18 @@ impl Calibration {
             return Plan::reading_everything(k);
         }
         let growth = growth(now, self.points);
-        let correction = self.correction.max(1.0) * growth.powf(GROWTH_EXPONENT);
-        let target = 1.0 - (1.0 - recall) / correction;
-        let plan = self.plan(k, target);
+        let correction = self.correction.max(1.0);
+        let missing = |correction: f64| 1.0 - (1.0 - recall) / correction;
+        let plan = self.plan(k, missing(correction * growth.powf(GROWTH_EXPONENT)));
         // The number of points within the resolution of the codes grows with the index.
         let plan = Plan {
             rerank: (plan.rerank as f64 * growth).ceil() as usize,
             ..plan
         };
-        let graph = graph.then(|| self.graph_plan(k, target)).flatten();
+        let with_growth = correction * growth.powf(GRAPH_GROWTH_EXPONENT);
+        // Growth alone does not take a target from the graph, because it rarely costs so much recall.
+        let plans = [with_growth, correction].map(|c| self.graph_plan(k, recall, missing(c)));
+        let graph = plans.into_iter().flatten().next().filter(|_| graph);
         match graph {
             None => plan,
             Some(graph) => Plan {
@@ -208,10 +225,14 @@ impl Calibration {
     }
 
     /// The parameters with the neighbour graph, or `None` if cells and bins cost less or if the graph does not reach this
-    /// recall.
-    fn graph_plan(&self, k: usize, recall: f64) -> Option<GraphPlan> {
+    /// recall. `asked` is the target before corrections.
+    fn graph_plan(&self, k: usize, asked: f64, recall: f64) -> Option<GraphPlan> {
         let near = self.measured_k(k)?;
-        let settings = || self.graph_settings.iter().filter(|s| s.k == near);
+        let measured = || self.graph_settings.iter().filter(|s| s.k == near);
+        // A target that was reached may need more in a changed index.
+        let last = measured().next_back().filter(|s| s.measured >= asked);
+        let beyond = last.map(Setting::extrapolated_in_graph);
+        let settings = || measured().chain(&beyond);
         let at = settings().position(|s| s.measured >= recall)?;
         let above = settings().nth(at)?;
         let below = at.checked_sub(1).and_then(|at| settings().nth(at));

@@ -87,14 +87,14 @@ impl Part {
         }
     }
 
-    /// Squared length of what the crumbs of a code represent.
-    fn squared(&self, code: &[u8]) -> f32 {
-        let value = |(place, step): (usize, &f32)| {
+    /// What the crumbs of a code represent, with their coordinates.
+    fn values(&self, code: &[u8]) -> impl Iterator<Item = (u32, f32)> {
+        let crumbs = self.axes.iter().zip(&self.steps).enumerate();
+        crumbs.map(|(place, (axis, step))| {
             let (byte, shift) = Self::byte_of(place);
-            (f32::from(code[byte] >> shift & 3) - 1.5) * step
-        };
-        let values = self.steps.iter().enumerate().map(value);
-        values.map(|v| v * v).sum()
+            let crumb = f32::from(code[byte] >> shift & 3);
+            (*axis, (crumb - 1.5) * step)
+        })
     }
 
     /// Prepares a query with these coordinates.
@@ -277,7 +277,17 @@ impl RowQuantizer {
 
     /// Squared length of what the rest of a code represents.
     pub(crate) fn rest_squared(&self, rest: &[u8]) -> f32 {
-        self.rest.squared(rest)
+        self.rest.values(rest).map(|(_, v)| v * v).sum()
+    }
+
+    /// The coordinates that a code, head and then rest, stands for.
+    pub(crate) fn decode(&self, code: &[u8], coordinates: &mut [f32]) {
+        coordinates.fill(0.0);
+        let (head, rest) = code.split_at(self.head.lines * ROW_CODE_LINE);
+        let values = self.head.values(head).chain(self.rest.values(rest));
+        for (axis, value) in values {
+            coordinates[axis as usize] += value;
+        }
     }
 
     /// Prepares a query with these coordinates and this squared distance from the origin.
@@ -367,6 +377,21 @@ mod tests {
         }
         assert!(error < 0.03 * total, "{error} of {total}");
         assert!(2.0 * error < head_error && head_error < 0.3 * total);
+    }
+
+    #[test]
+    fn a_code_stands_for_nearly_the_point() {
+        let (values, variances) = points(100);
+        let quantizer = RowQuantizer::fit(&variances);
+        let (mut code, mut decoded) = (vec![0; 64], vec![9.0; DIM]);
+        let (mut error, mut total) = (0.0, 0.0);
+        for row in values.chunks(DIM) {
+            quantizer.encode(row, 1.0, &mut code);
+            quantizer.decode(&code, &mut decoded);
+            error += garlic_simd::l2_squared(row, &decoded);
+            total += garlic_simd::dot(row, row);
+        }
+        assert!(error < 0.04 * total, "{error} of {total}");
     }
 
     #[test]

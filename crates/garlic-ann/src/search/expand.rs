@@ -2,13 +2,12 @@
 
 use garlic_core::{Answer, Metric, SearchStats, TopK};
 use garlic_linalg::Rows;
-use garlic_simd::Estimate;
 use rayon::prelude::*;
 
-use super::query::{QueryScratch, keep_best};
+use super::query::QueryScratch;
 use super::rerank::{Observer, Unobserved};
 use super::searcher::{Scratch, Searcher};
-use crate::graph::{Admission, AllAdmitted, Expanded, Graph, Limits, PreparedQuery};
+use crate::graph::{Admission, AllAdmitted, Expanded, Expansion, Graph, Limits, PreparedQuery};
 use crate::plan::{GraphPlan, Plan};
 use crate::segment::{Index, Snapshot};
 
@@ -22,7 +21,7 @@ const PREPARED_QUERIES: usize = 8;
 /// as well.
 const MAX_MIXED_CANDIDATES: usize = 4096;
 
-/// The points that a snapshot admits, at positions of the base.
+/// The nodes of the points that a snapshot admits.
 struct Admitted<'a>(Snapshot<'a>);
 
 impl Admission for Admitted<'_> {
@@ -30,7 +29,8 @@ impl Admission for Admitted<'_> {
 
     #[inline]
     fn admits(&self, at: u32) -> bool {
-        self.0.admits(at)
+        let position = self.0.position_of_node(at);
+        position.is_some_and(|position| self.0.admits(position))
     }
 }
 
@@ -50,8 +50,7 @@ impl<'a> Snapshot<'a> {
 
     /// Answers one prepared query into `best`, with candidates from the graph. `observer` sees each of them.
     ///
-    /// Points outside the base come from cells and bins. If the graph does not find enough admitted points, all
-    /// candidates do.
+    /// If the graph does not find enough admitted points, candidates come from cells and bins.
     pub(super) fn search_prepared(
         &self,
         search: GraphSearch<'_>,
@@ -62,7 +61,7 @@ impl<'a> Snapshot<'a> {
         observer: &mut impl Observer,
     ) -> SearchStats {
         let mut work = SearchStats::default();
-        if !self.find_in_graph(search, query, plan, scratch, &mut work) {
+        if !self.find_in_graph(search, plan, scratch, &mut work) {
             work += match search.plan.all_otherwise {
                 true => self.brute_force(query, plan.k, best),
                 false => self.search_bins(query, plan, scratch, best, observer),
@@ -71,13 +70,8 @@ impl<'a> Snapshot<'a> {
         }
         let QueryScratch { bytes, found, .. } = scratch;
         let prepared = self.segment.vectors.prepare(query, bytes);
-        // Candidates outside the base have the estimates of bins.
-        let ratio = match self.has_changes() {
-            true => (plan.rerank_prune_ratio).max(search.plan.rerank_prune_ratio),
-            false => search.plan.rerank_prune_ratio,
-        };
         let pruned = Plan {
-            rerank_prune_ratio: ratio,
+            rerank_prune_ratio: search.plan.rerank_prune_ratio,
             ..*plan
         };
         self.rerank(&prepared, &pruned, found, best, &mut work, observer);
@@ -91,7 +85,6 @@ impl<'a> Snapshot<'a> {
     fn find_in_graph(
         &self,
         GraphSearch { graph, plan: rule }: GraphSearch<'_>,
-        query: &[f32],
         plan: &Plan,
         scratch: &mut QueryScratch,
         work: &mut SearchStats,
@@ -100,19 +93,12 @@ impl<'a> Snapshot<'a> {
             k: plan.k,
             ratio: rule.expand_ratio,
             candidates: rule.candidates,
-            unvisited: scratch.unvisited,
+            unvisited: scratch.unvisited.and_then(|p| self.node_at(p)),
         };
-        let count = |done: Expanded, work: &mut SearchStats| {
-            *work = done.stats();
-            work.rotation_madds = graph.codes.rotation_madds();
-            let [head, rest] = graph.codes.quantizer.part_crumbs();
-            work.code_madds = done.codes * head as u64 + done.rests * rest as u64;
-        };
-        if self.admits_all() {
-            let expansion = &mut scratch.expansion;
-            count(graph.expand(&limits, &AllAdmitted, expansion), work);
-            scratch.found.clear();
-            expansion.copy_to(&AllAdmitted, &mut scratch.found);
+        if self.admits_all_nodes() {
+            let done = self.expand(graph, &limits, &AllAdmitted, &mut scratch.expansion);
+            count(graph, done, work);
+            self.copy_found(&AllAdmitted, scratch);
             return true;
         }
         let limits = Limits {
@@ -120,55 +106,52 @@ impl<'a> Snapshot<'a> {
             ..limits
         };
         let admitted = Admitted(*self);
-        let done = graph.expand(&limits, &admitted, &mut scratch.expansion);
-        count(done, work);
+        let done = self.expand(graph, &limits, &admitted, &mut scratch.expansion);
+        count(graph, done, work);
         if done.overflowed || scratch.expansion.kth(plan.k) == f32::INFINITY {
             return false;
         }
-        scratch.found.clear();
-        if self.has_changes() {
-            self.find_outside(query, plan, rule.all_otherwise, scratch, work);
-        }
-        scratch.expansion.copy_to(&admitted, &mut scratch.found);
-        scratch.found.sort_unstable_by_key(Estimate::key);
+        self.copy_found(&admitted, scratch);
         true
     }
 
-    /// Stores the best candidates outside the base in `scratch`: from all bins of the nearest cells, or of all cells if
-    /// `everywhere`.
-    ///
-    /// Bins are not pruned. The limit of their estimates refers to the best candidates of base and changes together,
-    /// and those of the base are not known here.
-    fn find_outside(
+    /// Expands the prepared query in the graph of all points.
+    fn expand(
         &self,
-        query: &[f32],
-        plan: &Plan,
-        everywhere: bool,
-        scratch: &mut QueryScratch,
-        work: &mut SearchStats,
-    ) {
-        let residual_squared = self.rotate_for_estimates(query, scratch);
-        let probes = if everywhere { usize::MAX } else { plan.probes };
-        self.nearest_cells(probes, scratch);
-        let is_changed = |cell: usize| {
-            let [rewritten, appended] = self.delta_positions(cell);
-            !rewritten.is_empty() || !appended.is_empty()
-        };
-        scratch.cells.retain(|cell| is_changed(cell.at as usize));
-        self.reset_scan(scratch);
-        for number in 0..scratch.cells.len() {
-            self.score_bins(number, residual_squared, f32::INFINITY, scratch);
+        graph: &Graph,
+        limits: &Limits,
+        admission: &impl Admission,
+        expansion: &mut Expansion,
+    ) -> Expanded {
+        match self.grown() {
+            None => graph.expand(limits, admission, expansion),
+            Some(grown) => grown.expand(limits, admission, expansion),
         }
-        let mut outside = SearchStats::default();
-        let keep = plan.rerank.max(plan.k);
-        self.scan_outside(keep, scratch, &mut outside);
-        if scratch.found.len() > keep {
-            keep_best(&mut scratch.found, keep);
-        }
-        outside.bins_ordered = scratch.bins.len() as u64;
-        self.count_madds(scratch.cells.len(), scratch.scored, &mut outside);
-        *work += outside;
     }
+
+    /// Stores the admitted candidates of an expansion at their positions, nearest first.
+    fn copy_found(&self, admission: &impl Admission, scratch: &mut QueryScratch) {
+        let QueryScratch {
+            expansion, found, ..
+        } = scratch;
+        found.clear();
+        expansion.copy_to(admission, found);
+        if self.grown().is_some() {
+            found.retain_mut(|candidate| {
+                let position = self.position_of_node(candidate.at);
+                candidate.at = position.unwrap_or(candidate.at);
+                position.is_some()
+            });
+        }
+    }
+}
+
+/// Counts the work of an expansion.
+fn count(graph: &Graph, done: Expanded, work: &mut SearchStats) {
+    *work = done.stats();
+    work.rotation_madds = graph.codes.rotation_madds();
+    let [head, rest] = graph.codes.quantizer.part_crumbs();
+    work.code_madds = done.codes * head as u64 + done.rests * rest as u64;
 }
 
 impl Index {

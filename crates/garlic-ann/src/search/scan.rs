@@ -100,27 +100,6 @@ impl Snapshot<'_> {
         &self,
         keep: usize,
         bin_prune_ratio: f32,
-        limit: f32,
-        scratch: &mut QueryScratch,
-        work: &mut SearchStats,
-    ) -> f32 {
-        self.scan_bins::<false>(keep, bin_prune_ratio, limit, scratch, work)
-    }
-
-    /// [`Snapshot::scan`] of all bins without the points of the base.
-    pub(in crate::search) fn scan_outside(
-        &self,
-        keep: usize,
-        scratch: &mut QueryScratch,
-        work: &mut SearchStats,
-    ) -> f32 {
-        self.scan_bins::<true>(keep, f32::INFINITY, f32::INFINITY, scratch, work)
-    }
-
-    fn scan_bins<const OUTSIDE: bool>(
-        &self,
-        keep: usize,
-        bin_prune_ratio: f32,
         mut limit: f32,
         scratch: &mut QueryScratch,
         work: &mut SearchStats,
@@ -164,10 +143,8 @@ impl Snapshot<'_> {
                 offset: probes[number].offset,
             };
             let before = found.len();
-            if !OUTSIDE || bin.first as usize >= self.segment.ids.len() {
-                bin.scan(encoded.bits, &query, limit, found);
-                work.codes += bin.len as u64;
-            }
+            bin.scan(encoded.bits, &query, limit, found);
+            work.codes += bin.len as u64;
             if !all {
                 if let Some(joined) = joined {
                     joined.scan(encoded.bits, &query, limit, found);

@@ -20,7 +20,7 @@ mod uncovered;
 pub(crate) use build_stats::BuildStats;
 pub(crate) use delta::{
     AppendBuffer, Bits, CodeShape, Delta, DeltaCell, DeltaSegment, IdMap, Numbering,
-    PAGE_POSITIONS, PointsToEncode, RefittedCell, RewrittenCell,
+    PAGE_POSITIONS, Place, Places, PointsToEncode, RefittedCell, RewrittenCell,
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::Index;

@@ -1,6 +1,6 @@
 //! What a search reads: the base segment and the delta of changes since.
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Grown};
 use crate::partition::{CellShape, anisotropic_discount};
 use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
@@ -162,15 +162,49 @@ impl<'a> Snapshot<'a> {
         calibration.plan_for(k, recall, points, false)
     }
 
-    /// The neighbour graph of the base.
+    /// The neighbour graph of the base. It prepares queries.
     #[inline]
     pub(crate) fn graph(&self) -> Option<&'a Graph> {
         self.segment.graph.as_deref()
     }
 
-    /// Whether there are points outside the base.
-    pub(crate) fn has_changes(&self) -> bool {
-        self.changes.is_some()
+    /// The neighbour graph of all points, if there are changes.
+    #[inline]
+    pub(crate) fn grown(&self) -> Option<&'a Grown> {
+        self.changes?.graph.as_ref()
+    }
+
+    /// Whether every node of the neighbour graph is an admitted point.
+    pub(crate) fn admits_all_nodes(&self) -> bool {
+        let removed = |c: &DeltaSegment| c.graph.as_ref().is_none_or(|g| g.points() != c.live);
+        self.allowed.is_none() && !self.changes.is_some_and(removed)
+    }
+
+    /// The node of the point at a position in the neighbour graph.
+    pub(crate) fn node_at(&self, position: u32) -> Option<u32> {
+        if (position as usize) < self.segment.ids.len() {
+            return Some(position);
+        }
+        let (points, at) = self.encoded_points(position as usize)?;
+        points.nodes.get(at).copied()
+    }
+
+    /// The position of a node of the neighbour graph, or `None` if it was removed.
+    #[inline]
+    pub(crate) fn position_of_node(&self, node: u32) -> Option<u32> {
+        let Some(changes) = self.changes else {
+            return Some(node);
+        };
+        let at = node as usize;
+        if at < self.segment.ids.len() && !changes.tombstones.get(at) {
+            return Some(node);
+        }
+        let place = changes.places.get(node)?;
+        let numbers = changes.numbering.cells.get(place.cell as usize)?;
+        Some(match place.appended {
+            true => numbers.appended + place.at,
+            false => numbers.rewritten + place.at,
+        })
     }
 
     /// Means of all cells, one per row.

@@ -308,7 +308,7 @@ fn run<const N: usize>(
     for query in queries {
         // One more if the query finds itself. In the graph it would lead to all of its neighbours, so there it is not
         // visited.
-        let finds_itself = plan.graph.is_none() || snapshot.has_changes();
+        let finds_itself = plan.graph.is_none();
         let own = usize::from(query.position.is_some() && finds_itself);
         scratch.unvisited = query.position;
         let wider = Plan {

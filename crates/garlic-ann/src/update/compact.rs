@@ -7,13 +7,12 @@ use garlic_simd::CODE_LANES;
 use rayon::prelude::*;
 
 use crate::bins::{EncodedBinsBuilder, EncodedCell};
-use crate::graph::NO_NEIGHBOUR;
 use crate::partition::AnisotropicCells;
 use crate::plan::Calibration;
 use crate::quantize::{clamp_norm, copy_lane};
 use crate::segment::{Index, PAGE_POSITIONS, Segment, Snapshot};
+use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
-use garlic_core::{Cancel, Result};
 
 impl Index {
     /// Drops removed points and encodes the others as a new base with the same cells, bins and codes. Exact answers
@@ -38,62 +37,51 @@ impl Index {
         let snapshot = Snapshot::new(self);
         Some(match self.workers.get() {
             Ok(pool) => pool.install(|| {
-                let mut compacted = self.compacted_with(&snapshot, |cells| {
+                let (mut compacted, origin) = self.compacted_with(&snapshot, |cells| {
                     cells
                         .par_iter()
                         .map(|cell| compact_cell(&snapshot, *cell))
                         .collect()
                 });
-                self.carry_graph(&mut compacted);
+                self.carry_graph(&mut compacted, &origin);
                 compacted
             }),
-            Err(_) => self.compacted_with(&snapshot, |cells| {
-                cells
-                    .iter()
-                    .map(|cell| compact_cell(&snapshot, *cell))
-                    .collect()
-            }),
+            Err(_) => {
+                let compact_all = |cells: &[usize]| {
+                    let all = cells.iter().map(|cell| compact_cell(&snapshot, *cell));
+                    all.collect()
+                };
+                self.compacted_with(&snapshot, compact_all).0
+            }
         })
     }
 
-    /// Carries the neighbour graph over to the compacted index.
-    fn carry_graph(&self, compacted: &mut Index) {
-        let Some(graph) = &self.segment.graph else {
+    /// Carries the neighbour graph over to the compacted index. `origin` has the old position of every point.
+    fn carry_graph(&self, compacted: &mut Index, origin: &[u32]) {
+        let snapshot = self.snapshot();
+        let Some(graph) = snapshot.grown().filter(|_| !compacted.is_empty()) else {
             return;
         };
-        if compacted.is_empty() {
+        let segment = &compacted.segment;
+        let nodes = origin.iter().map(|position| snapshot.node_at(*position));
+        let Some(nodes) = nodes.collect::<Option<Vec<u32>>>() else {
             return;
-        }
-        let (dim, segment) = (self.transform.dim(), &compacted.segment);
-        let (old, lookup) = (&self.segment.vectors, self.segment.lookup());
-        // A point that was updated has its old identifier but another vector.
-        let origin = |position: u32| {
-            let position = position as usize;
-            let found = lookup.position(segment.ids[position]);
-            let (mut before, mut now) = (Vec::new(), Vec::new());
-            let same = found.filter(|found| {
-                old.read(dim, *found as usize, &mut before);
-                segment.vectors.read(dim, position, &mut now);
-                before == now
-            });
-            same.unwrap_or(NO_NEIGHBOUR)
         };
-        let positions = 0..segment.ids.len() as u32;
-        let cell_of = segment.cells_of(positions.clone().into_par_iter());
-        let origin: Vec<u32> = positions.into_par_iter().map(origin).collect();
-        let nodes = compacted.nodes(&segment.vectors, &cell_of);
+        let cell_of = segment.cells_of((0..origin.len() as u32).into_par_iter());
+        let cells = segment.cells.len();
         // Only a cancelled build fails, and this one cannot be cancelled.
-        if let Ok(graph) = graph.carry(&nodes, &origin, &Cancel::default()) {
+        if let Ok(graph) = graph.carry(&nodes, &cell_of, cells) {
             *compacted = compacted.with_graph(Arc::new(graph));
         }
     }
 
-    /// `compact_all` compacts the cells that it is given.
+    /// The compacted index without a graph, and the old position of every point. `compact_all` compacts the cells that
+    /// it is given.
     fn compacted_with(
         &self,
         snapshot: &Snapshot<'_>,
         compact_all: impl FnOnce(&[usize]) -> Vec<EncodedCell>,
-    ) -> Index {
+    ) -> (Index, Vec<u32>) {
         let (old, dim) = (snapshot.segment, self.transform.dim());
         // Trained cells without points stay. An index without points keeps one cell, so that points can be added.
         let waits = |cell: usize| {
@@ -114,15 +102,19 @@ impl Index {
         let (mut variances, mut residual_variances) = (Vec::new(), Vec::new());
         let mut vectors = StoredRows::new(self.segment.vectors.element());
         let mut ids = Vec::with_capacity(self.len());
+        let mut origin = Vec::with_capacity(self.len());
         for (cell, part) in cells.into_iter().zip(parts) {
             let frame = snapshot.frame(cell);
             means.extend_from_slice(snapshot.mean(cell));
             axes.extend_from_slice(frame.shape.axes);
             variances.extend_from_slice(frame.shape.variances);
             residual_variances.push(frame.shape.residual_variance);
-            for point in part.order.iter().filter_map(|p| snapshot.point(*p)) {
-                point.push_to(&mut vectors, dim);
-                ids.push(point.id);
+            for position in &part.order {
+                if let Some(point) = snapshot.point(*position) {
+                    point.push_to(&mut vectors, dim);
+                    ids.push(point.id);
+                    origin.push(*position);
+                }
             }
             encoded.push(frame.origin, frame.code_steps(), part);
         }
@@ -150,12 +142,13 @@ impl Index {
             Calibration::default(),
             self.build_stats,
         );
-        Index {
+        let compacted = Index {
             calibration: Arc::clone(&self.calibration),
             workers: self.workers.clone(),
             uncovered: self.uncovered.clone(),
             ..compacted
-        }
+        };
+        (compacted, origin)
     }
 }
 

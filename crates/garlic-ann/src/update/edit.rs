@@ -12,9 +12,12 @@ use super::join::{PendingCell, Replacement, deliver_moved, empty_cell};
 use super::rebuild::{Members, gather, rebuild_cell};
 use crate::build::check_type;
 use crate::config::Store;
+use crate::graph::Grown;
 use crate::partition::{Cells, PRUNED_COORDINATE, SCORED_CELLS};
 use crate::plan::EXHAUSTIVE_POINTS;
-use crate::segment::{Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Snapshot};
+use crate::segment::{
+    Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Places, Snapshot,
+};
 use crate::transform::residuals_squared;
 use garlic_core::Cancel;
 use garlic_core::metric::Embedded;
@@ -268,6 +271,8 @@ impl Index {
         if ids.is_empty() {
             return Ok(());
         }
+        let mut changes = self.changes();
+        let first_node = changes.first_of(ids.len())?;
         let (segment, snapshot) = (Arc::clone(&self.segment), self.snapshot());
         let element = self.segment.vectors.element();
         let rounded = element.round(vectors);
@@ -305,6 +310,7 @@ impl Index {
                 let joining = Members {
                     vectors: StoredVectors::gather(vectors, rows, element),
                     ids: rows.iter().map(|i| ids[*i as usize]).collect(),
+                    nodes: rows.iter().map(|i| first_node.wrapping_add(*i)).collect(),
                     points: Matrix::gather(points.as_rows(), rows),
                     residual_squared: rows.iter().map(|i| residual_squared[*i as usize]).collect(),
                 };
@@ -315,7 +321,9 @@ impl Index {
             .into_par_iter()
             .map(|pending| pending.join(&snapshot, self.len() + ids.len()))
             .collect::<Result<_>>()?;
-        let mut changes = self.changes();
+        if let Some(graph) = &mut changes.graph {
+            graph.add(vectors)?;
+        }
         changes.live += ids.len();
         let largest = ids.iter().copied().max().unwrap_or(0);
         changes.next_id = changes.next_id.max(largest + 1);
@@ -352,12 +360,14 @@ impl Index {
                     if let Some(rewritten) = &mut Arc::make_mut(&mut changes.cells[cell]).rewritten
                     {
                         rewritten.tombstones.set(at);
+                        changes.places.set(rewritten.data.points.nodes[at], None);
                     }
                     cell
                 }
                 Location::AppendBuffer { cell, at } => {
                     if let Some(appended) = &mut Arc::make_mut(&mut changes.cells[cell]).appended {
                         appended.tombstones.set(at);
+                        changes.places.set(appended.data.nodes[at], None);
                     }
                     cell
                 }
@@ -461,6 +471,7 @@ impl Index {
                         .flat_map(|rewritten| &rewritten.data.points.ids);
                     id_map.extend(ids.map(|id| (*id, number as u32)));
                 }
+                changes.place(number, &state, moved);
                 let mean = state.shape.as_ref().map(|shape| shape.cell.mean.clone());
                 let is_pruned = state.is_pruned();
                 changes.cells[number] = Arc::new(state);
@@ -503,6 +514,8 @@ impl DeltaSegment {
             cells,
             tombstones: Bits::new(index.segment.ids.len()),
             id_map: IdMap::default(),
+            graph: segment.graph.as_ref().map(Grown::new),
+            places: Places::default(),
             live: index.segment.ids.len(),
             next_id: 0,
             numbering: Arc::default(),

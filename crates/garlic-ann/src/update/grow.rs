@@ -145,7 +145,7 @@ impl Index {
         if let Some(due) = self.due() {
             *self = self.maintained(due, &Cancel::default())?;
         }
-        Ok(())
+        self.detach_removed()
     }
 
     /// The index after this maintenance.

@@ -110,6 +110,7 @@ impl PendingCell {
             vectors: &members.vectors,
             dim,
             ids: &members.ids,
+            nodes: &members.nodes,
         };
         let (centres, _) = snapshot.centres(cell);
         let steps = frame.code_steps();

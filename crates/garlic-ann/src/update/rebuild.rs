@@ -31,6 +31,8 @@ const REFIT_SPREAD: f64 = 1.2;
 pub(super) struct Members {
     pub(super) vectors: StoredVectors,
     pub(super) ids: Vec<u64>,
+    /// Nodes of the points in the neighbour graph.
+    pub(super) nodes: Vec<u32>,
     /// The transformed points.
     pub(super) points: Matrix,
     /// Squared distance of each vector from the truncated space.
@@ -73,13 +75,14 @@ pub(super) fn gather(
     let index = snapshot.index;
     let dim = index.transform.dim();
     let mut rows = StoredRows::new(index.segment.vectors.element());
-    let mut ids = Vec::new();
+    let (mut ids, mut nodes) = (Vec::new(), Vec::new());
     let bins = snapshot.base_bins(cell);
     let encoded = &snapshot.segment.encoded;
     for position in bins.flat_map(|bin| encoded.positions(bin)) {
         if snapshot.is_live(position as u32) {
             rows.push(&index.segment.vectors, dim, position);
             ids.push(index.segment.ids[position]);
+            nodes.push(position as u32);
         }
     }
     let state = snapshot.cell_state(cell);
@@ -87,12 +90,14 @@ pub(super) fn gather(
         for at in (0..rewritten.len()).filter(|at| !rewritten.tombstones.get(*at)) {
             rows.push(&rewritten.data.points.vectors, dim, at);
             ids.push(rewritten.data.points.ids[at]);
+            nodes.push(rewritten.data.points.nodes[at]);
         }
     }
     if let Some(appended) = &state.appended {
         for at in (0..appended.len()).filter(|at| !appended.tombstones.get(*at)) {
             rows.push(&appended.data.vectors, dim, at);
             ids.push(appended.data.ids[at]);
+            nodes.push(appended.data.nodes[at]);
         }
     }
     if let Some(more) = more {
@@ -100,8 +105,9 @@ pub(super) fn gather(
             rows.push(&more.vectors, dim, i);
         }
         ids.extend_from_slice(&more.ids);
+        nodes.extend_from_slice(&more.nodes);
     }
-    Members::new(snapshot, rows.into(), ids)
+    Members::new(snapshot, rows.into(), ids, nodes)
 }
 
 impl Members {
@@ -110,6 +116,7 @@ impl Members {
         snapshot: &Snapshot<'_>,
         vectors: StoredVectors,
         ids: Vec<u64>,
+        nodes: Vec<u32>,
     ) -> Result<Self> {
         let dim = snapshot.index.transform.dim();
         let mut wide = Vec::with_capacity(ids.len() * dim);
@@ -128,6 +135,7 @@ impl Members {
         Ok(Self {
             vectors,
             ids,
+            nodes,
             points,
             residual_squared,
         })
@@ -139,19 +147,22 @@ impl Members {
             return Ok(self);
         }
         let mut rows = StoredRows::new(self.vectors.element());
-        let (mut ids, mut points, mut residual_squared) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ids, mut nodes) = (Vec::new(), Vec::new());
+        let (mut points, mut residual_squared) = (Vec::new(), Vec::new());
         let wide = self.points.cols();
         for part in std::iter::once(self).chain(others) {
             for i in 0..part.ids.len() {
                 rows.push(&part.vectors, dim, i);
             }
             ids.extend(part.ids);
+            nodes.extend(part.nodes);
             points.extend_from_slice(part.points.as_rows().data());
             residual_squared.extend(part.residual_squared);
         }
         Ok(Self {
             vectors: rows.into(),
             ids,
+            nodes,
             points: Matrix::from_vec(points, wide)?,
             residual_squared,
         })
@@ -162,6 +173,7 @@ impl Members {
         Self {
             vectors: StoredRows::new(snapshot.index.segment.vectors.element()).into(),
             ids: Vec::new(),
+            nodes: Vec::new(),
             points: Matrix::zeros(0, snapshot.segment.cells.dim()),
             residual_squared: Vec::new(),
         }
@@ -172,6 +184,7 @@ impl Members {
         Self {
             vectors: self.vectors.pick(dim, rows),
             ids: rows.iter().map(|i| self.ids[*i as usize]).collect(),
+            nodes: rows.iter().map(|i| self.nodes[*i as usize]).collect(),
             points: Matrix::gather(self.points.as_rows(), rows),
             residual_squared: rows
                 .iter()
@@ -263,6 +276,7 @@ fn encode_cell(
     let Members {
         vectors,
         ids,
+        nodes,
         points,
         residual_squared,
     } = members;
@@ -273,6 +287,7 @@ fn encode_cell(
         vectors: &vectors,
         dim: snapshot.index.transform.dim(),
         ids: &ids,
+        nodes: &nodes,
     };
     let (bin_size, seed) = (snapshot.index.config.bins.bin_size, seed ^ streams::BINS);
     let rewritten = RewrittenCell::new(points, scales.steps(), shape, bin_size, seed);

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub)] // each experiment uses its own part
 
 use anyhow::{Context as _, Result, ensure};
-use garlic_ann::{Answer, Rows};
+use garlic_ann::{Answer, Metric, Rows};
 use garlic_data::{Dataset, Distances};
 use garlic_linalg::{Matrix, top_components};
 
@@ -14,6 +14,8 @@ const SAMPLE: usize = 20_000;
 pub struct Set {
     /// Dimension of the vectors.
     pub dim: usize,
+    /// The metric of the file, Euclidean if it names none.
+    pub metric: Metric,
     base: Vec<f32>,
     queries: Vec<f32>,
     truth: Option<Distances>,
@@ -27,6 +29,11 @@ impl Set {
         let test = data.test.context("the file has no queries")?;
         Ok(Self {
             dim: data.train.dim(),
+            metric: match data.metric {
+                Some(garlic_data::Metric::Cosine) => Metric::Cosine,
+                Some(garlic_data::Metric::InnerProduct) => Metric::InnerProduct,
+                _ => Metric::Euclidean,
+            },
             base: data.train.to_f32().into_owned(),
             queries: test.head(queries)?.to_f32().into_owned(),
             truth: data.distances,

@@ -42,7 +42,7 @@ impl AppendBuffer {
         let bytes = code_block_bytes(shape.bits, shape.width);
         let mut bins = Vec::with_capacity(centres.rows() + 1);
         let mut bounds = vec![Bounds::default(); centres.rows()];
-        let (mut blocks, mut ids) = (Vec::new(), Vec::new());
+        let (mut blocks, mut ids, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         let mut vectors = StoredRows::new(joining.vectors.element());
         for (bin, all) in bounds.iter_mut().enumerate() {
             let first = ids.len();
@@ -63,6 +63,7 @@ impl AppendBuffer {
                     );
                     vectors.push(&data.vectors, dim, at);
                     ids.push(data.ids[at]);
+                    nodes.push(data.nodes[at]);
                 }
                 *all = data.bounds[bin];
             }
@@ -75,6 +76,7 @@ impl AppendBuffer {
                 encode_lane(shape.bits, steps.points, y, norm, block, lane % CODE_LANES);
                 vectors.push(joining.vectors, dim, at);
                 ids.push(joining.ids[at]);
+                nodes.push(joining.nodes[at]);
                 here.push(i);
             }
             if !here.is_empty() {
@@ -95,6 +97,7 @@ impl AppendBuffer {
             bounds,
             vectors: vectors.into(),
             ids,
+            nodes,
             block_bytes: bytes,
         };
         Ok(Self {

@@ -15,6 +15,7 @@ pub(crate) struct PointsToEncode<'a> {
     pub(crate) vectors: &'a StoredVectors,
     pub(crate) dim: usize,
     pub(crate) ids: &'a [u64],
+    pub(crate) nodes: &'a [u32],
 }
 
 /// Codes and vectors in the order of a cell's bins. Immutable.
@@ -28,6 +29,8 @@ pub(crate) struct EncodedPoints {
     pub(crate) bounds: Vec<Bounds>,
     pub(crate) vectors: StoredVectors,
     pub(crate) ids: Vec<u64>,
+    /// Nodes of the points in the neighbour graph. Meaningless if there is none.
+    pub(crate) nodes: Vec<u32>,
 }
 
 impl EncodedPoints {
@@ -55,6 +58,7 @@ impl EncodedPoints {
             + (self.blocks.len()
                 + size_of_val(&*self.bins)
                 + size_of_val(&*self.bounds)
-                + size_of_val(&*self.ids)) as u64
+                + size_of_val(&*self.ids)
+                + size_of_val(&*self.nodes)) as u64
     }
 }

@@ -3,21 +3,24 @@
 //! In: the changes that `update` prepares. Out: a [`DeltaSegment`] that a snapshot reads with the base. The base never
 //! changes and may be mapped from a file. An [`AppendBuffer`] holds the points added to a cell, [`Bits`] are the
 //! tombstones of removed points, and a [`RewrittenCell`] replaces a cell that changed much. [`IdMap`] finds
-//! identifiers. Clones of an index share all of it until one of them changes.
+//! identifiers, and [`Places`] the nodes of the neighbour graph. Clones of an index share all of it until one of them changes.
 
 mod append;
 mod encoded_points;
 mod id_map;
+mod places;
 mod rewritten;
 mod tombstones;
 
 pub(crate) use append::AppendBuffer;
 pub(crate) use encoded_points::{EncodedPoints, PointsToEncode};
 pub(crate) use id_map::IdMap;
+pub(crate) use places::{Place, Places};
 pub(crate) use rewritten::{CodeShape, RewrittenCell, RewrittenData};
 pub(crate) use tombstones::Bits;
 
 use crate::bins::Scales;
+use crate::graph::Grown;
 use crate::partition::FittedCell;
 use std::sync::{Arc, Weak};
 
@@ -59,6 +62,8 @@ impl Delta {
             + (tables + shapes + size_of_val(changes.means.as_slice())) as u64
             + changes.tombstones.bytes()
             + changes.id_map.bytes()
+            + changes.graph.as_ref().map_or(0, Grown::bytes)
+            + changes.places.bytes()
     }
 
     /// Identifies this state among all others.
@@ -89,6 +94,9 @@ pub(crate) struct DeltaSegment {
     /// Removed points of the base, and all base points of rewritten cells.
     pub(crate) tombstones: Bits,
     pub(crate) id_map: IdMap,
+    /// The neighbour graph of all points, if the base has one.
+    pub(crate) graph: Option<Grown>,
+    pub(crate) places: Places,
     /// Number of live points.
     pub(crate) live: usize,
     /// Larger than every identifier.

@@ -72,6 +72,7 @@ impl RewrittenCell {
             bounds,
             vectors: points.vectors.pick(points.dim, &order),
             ids: order.iter().map(|i| points.ids[*i as usize]).collect(),
+            nodes: order.iter().map(|i| points.nodes[*i as usize]).collect(),
         };
         Self {
             tombstones: Bits::new(encoded.len()),
