@@ -8,7 +8,9 @@
 use super::NO_NEIGHBOUR;
 use super::bytes::{ByteTable, Centre};
 use super::prune::{Near, PruneScratch, prune};
+use crate::streams;
 use garlic_core::{Cancel, Result};
+use garlic_linalg::permutation;
 use garlic_simd::Marks;
 use rayon::prelude::*;
 
@@ -30,6 +32,8 @@ const POINTS_PER_TASK: usize = 256;
 
 /// Points that are added to a graph at once. They are compared with each other.
 const ADD_ROUND: usize = 1000;
+/// Points of the first step of such a round.
+const ADD_FIRST: usize = 16;
 /// Candidates that an added point keeps.
 const ADD_CANDIDATES: usize = 48;
 
@@ -348,23 +352,41 @@ pub(super) fn insert(
 /// Inserts the last points of the table, which have no lists yet. A search starts from `starts` and from the other
 /// points of its round.
 pub(super) fn add(table: &ByteTable, links: &mut Links, starts: &[u32]) -> Result<()> {
-    let cancel = Cancel::default();
     let first = (links.neighbours.len() / links.degree) as u32;
     let new: Vec<u32> = (first..table.len() as u32).collect();
     links.grow(table.len());
-    for round in new.chunks(ADD_ROUND) {
-        let starts = [starts, round].concat();
-        let degree = links.degree;
-        let chosen = for_all(round, &cancel, |at, walk| {
-            walk.search(table, links, at, &starts, ADD_CANDIDATES, usize::MAX);
-            walk.choose(table, degree)
-        })?;
-        for (at, list) in &chosen {
-            links.set(*at, list);
+    for (number, round) in new.chunks(ADD_ROUND).enumerate() {
+        // In doubling steps, as in a build: the first points find neighbours among those that were there, so that points
+        // that are near each other and far from all others are not cut off.
+        let order = permutation(round.len(), number as u64, streams::GRAPH);
+        let round: Vec<u32> = order.into_iter().map(|i| round[i as usize]).collect();
+        let mut done = 0;
+        while done < round.len() {
+            let end = (2 * done).max(ADD_FIRST).min(round.len());
+            add_step(
+                table,
+                links,
+                &round[done..end],
+                &[starts, &round[..end]].concat(),
+            )?;
+            done = end;
         }
-        add_back(table, links, &chosen, Back::Likely, &cancel)?;
-        raise_incoming(links, &chosen);
     }
+    Ok(())
+}
+
+/// Inserts points that do not see each other unless they are in `starts`.
+fn add_step(table: &ByteTable, links: &mut Links, new: &[u32], starts: &[u32]) -> Result<()> {
+    let (degree, cancel) = (links.degree, Cancel::default());
+    let chosen = for_all(new, &cancel, |at, walk| {
+        walk.search(table, links, at, starts, ADD_CANDIDATES, usize::MAX);
+        walk.choose(table, degree)
+    })?;
+    for (at, list) in &chosen {
+        links.set(*at, list);
+    }
+    add_back(table, links, &chosen, Back::Likely, &cancel)?;
+    raise_incoming(links, &chosen);
     Ok(())
 }
 
@@ -477,7 +499,6 @@ fn raise_incoming(links: &mut Links, chosen: &[Chosen]) {
 mod tests {
     use super::*;
     use crate::testdata::{rows, uniform};
-    use garlic_linalg::permutation;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
