@@ -48,13 +48,13 @@ fn main() -> Result<()> {
         set.queries()?.len()
     );
     println!(
-        "| index | changes/s | codes for .90 | .95 | .99 | recall@{K} for .90 | .95 | .99 | at its codes: .90 | .95 | .99 |"
+        "| index | changes/s | per second of a processor | codes for .90 | .95 | .99 | recall@{K} for .90 | .95 | .99 | at its codes: .90 | .95 | .99 |"
     );
-    println!("|---|{}", "---:|".repeat(10));
+    println!("|---|{}", "---:|".repeat(11));
     let whole = build(&set, &(0..rows.len() as u32).collect::<Vec<_>>())?;
     let radii = radii(&whole, &set)?;
     let reference = curve(&whole, &set, &radii)?;
-    line("built from all points", None, &reference, &reference);
+    line("built from all points", " | ", &reference, &reference);
     for (run, name) in RUNS {
         if !chosen(run) || run == "removed" {
             continue;
@@ -70,38 +70,18 @@ fn main() -> Result<()> {
         }
         let batch = if run == "small" { 100 } else { 1000 };
         let mut index = build(&set, &order[..half])?;
-        let (mut seconds, cpu) = (0.0, cpu_seconds());
-        let mut all = Vec::new();
+        let clock = Clock::start();
         for rows_now in order[half..].chunks(batch) {
             let points = Matrix::gather(rows, rows_now);
             let ids: Vec<u64> = rows_now.iter().map(|row| u64::from(*row)).collect();
-            let started = Instant::now();
             index.add(points.as_rows(), &ids)?;
-            let took = started.elapsed().as_secs_f64();
-            all.push(took);
-            seconds += took;
         }
-        let added = (rows.len() - half) as f64;
-        all.sort_by(f64::total_cmp);
-        eprintln!(
-            "median batch {:.4}, longest {:?}",
-            all[all.len() / 2],
-            &all[all.len() - 8..]
-        );
-        eprintln!(
-            "cpu {:.1} s, {:.0} adds per cpu second; correction {} stale {}",
-            cpu_seconds() - cpu,
-            added / (cpu_seconds() - cpu),
-            index.calibration().correction,
-            index.calibration().stale
-        );
+        let rate = clock.rate(rows.len() - half);
         let found = curve(&index, &set, &radii)?;
-        line(name, Some(added / seconds), &found, &reference);
-        let started = Instant::now();
+        line(name, &rate, &found, &reference);
         index.compact()?;
-        eprintln!("compact {:.2} s", started.elapsed().as_secs_f64());
         let found = curve(&index, &set, &radii)?;
-        line(&format!("{name}, compacted"), None, &found, &reference);
+        line(&format!("{name}, compacted"), " | ", &found, &reference);
     }
     if chosen("removed") {
         removed(&set, whole)?;
@@ -116,36 +96,44 @@ fn removed(set: &Set, mut index: Index) -> Result<()> {
     let built = build(set, left)?;
     let radii = radii(&built, set)?;
     let reference = curve(&built, set, &radii)?;
-    line("built from the others", None, &reference, &reference);
+    line("built from the others", " | ", &reference, &reference);
     drop(built);
-    let started = Instant::now();
+    let clock = Clock::start();
     for batch in gone.chunks(1000) {
         index.remove(&batch.iter().map(|row| u64::from(*row)).collect::<Vec<_>>())?;
     }
-    let rate = gone.len() as f64 / started.elapsed().as_secs_f64();
+    let rate = clock.rate(gone.len());
     let found = curve(&index, set, &radii)?;
-    line("three in ten removed", Some(rate), &found, &reference);
+    line("three in ten removed", &rate, &found, &reference);
     index.compact()?;
     let found = curve(&index, set, &radii)?;
-    line("three in ten removed, compacted", None, &found, &reference);
+    line("three in ten removed, compacted", " | ", &found, &reference);
     Ok(())
 }
 
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
+/// Time since a start: of the clock, and of all threads on processors as Linux counts it.
+struct Clock(Instant, Option<f64>);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now(), cpu_seconds())
+    }
+
+    /// Changes a second, by the clock and of processor time, for a row of the table.
+    fn rate(&self, changes: usize) -> String {
+        let changes = changes as f64;
+        let cpu = cpu_seconds().zip(self.1).map(|(now, then)| now - then);
+        let cpu = cpu.map_or(String::new(), |cpu| format!("{:.0}", changes / cpu));
+        format!("{:.0} | {cpu}", changes / self.0.elapsed().as_secs_f64())
+    }
+}
+
+fn cpu_seconds() -> Option<f64> {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
 }
 
 /// An index with a graph, of some points.
@@ -189,8 +177,7 @@ fn recall_at(codes: f64, curve: &[Point]) -> Option<f64> {
     Some(pair[0].1 + share * (pair[1].1 - pair[0].1))
 }
 
-fn line(name: &str, rate: Option<f64>, found: &[Point], reference: &[Point]) {
-    let rate = rate.map_or(String::new(), |rate| format!("{rate:.0}"));
+fn line(name: &str, rate: &str, found: &[Point], reference: &[Point]) {
     let codes = SHOWN.map(|at| format!("{:.0}", found[at].0));
     let recall = SHOWN.map(|at| format!("{:.4}", found[at].1));
     let at_codes = SHOWN.map(|at| {
