@@ -220,6 +220,7 @@ fn damage_is_an_error_that_says_where() {
         kind: Kind::Update,
         ids: &[60],
         vectors: &vector(60, 0),
+        block: None,
     };
     let (head, vectors, padding) = batch.encode(1, 0, 0);
     disk.edit(&directory().join("log-1"), |bytes| {
