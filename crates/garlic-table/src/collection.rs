@@ -124,6 +124,119 @@ fn check_counts(count: usize, ids: Option<&Ids>, columns: Option<&RecordBatch>) 
     }
 }
 
+/// The numbers of points that must exist, for vectors that replace theirs.
+///
+/// # Errors
+/// [`Error::UnknownName`], [`Error::IdKind`], [`Error::IdCount`]. Numbers are left for the index to check.
+pub fn existing(index: &Index, count: usize, ids: &Ids) -> Result<Vec<u64>> {
+    check_counts(count, Some(ids), None)?;
+    let snapshot = Snapshot::new(index.clone().into())?;
+    match ids {
+        Ids::Numbers(numbers) if !snapshot.is_named() => Ok(numbers.clone()),
+        _ => {
+            let known = snapshot.numbers(ids)?.into_iter().zip(ids.iter());
+            let known = known.map(|(number, id)| {
+                number.ok_or_else(|| Error::UnknownName {
+                    name: id.to_string(),
+                })
+            });
+            known.collect()
+        }
+    }
+}
+
+/// A change of points by their identifiers, as an index takes it: by numbers, with the table after it.
+#[derive(Debug)]
+pub struct Change {
+    /// The numbers that the index knows the points by.
+    pub numbers: Vec<u64>,
+    /// The block for a log, and the table after the change.
+    rows: Option<(Option<garlic_core::Bytes>, Attachment)>,
+}
+
+impl Change {
+    /// New points, and with `replace` also points that exist, with identifiers and columns.
+    ///
+    /// # Errors
+    /// Those of [`Collection::add`] that are not about vectors.
+    pub fn put(
+        index: &Index,
+        count: usize,
+        ids: Option<&Ids>,
+        columns: Option<&RecordBatch>,
+        replace: bool,
+    ) -> Result<Self> {
+        check_counts(count, ids, columns)?;
+        let next = index.next_id();
+        let (block, table, numbers) = match table_of(index)? {
+            Some(table) => {
+                let new = table.new_rows(ids, count, columns, next, replace)?;
+                (table.block(&new)?, table.with_rows(&new), new.numbers)
+            }
+            // The first points of an index decide what it keeps.
+            None if wants_table(ids, columns) && is_fresh(index) => {
+                first_table(count, ids, columns, next)?
+            }
+            None => return Self::without_table(count, ids, columns, next),
+        };
+        let table: Arc<dyn Attached> = Arc::new(table);
+        Ok(Self {
+            numbers,
+            rows: Some((Some(block), Attachment::new(table))),
+        })
+    }
+
+    /// Points of an index that has no table and gets none.
+    fn without_table(
+        count: usize,
+        ids: Option<&Ids>,
+        columns: Option<&RecordBatch>,
+        next: u64,
+    ) -> Result<Self> {
+        if let Some(columns) = columns.filter(|columns| columns.num_columns() > 0) {
+            return Err(Error::Columns {
+                message: format!(
+                    "there is no column `{}`: the index has no columns; build it with them",
+                    columns.schema().field(0).name()
+                ),
+            });
+        }
+        let numbers = match ids {
+            Some(Ids::Numbers(numbers)) => numbers.clone(),
+            Some(Ids::Names(_)) => return Err(wrong_kind(false)),
+            None => (next..).take(count).collect(),
+        };
+        Ok(Self {
+            numbers,
+            rows: None,
+        })
+    }
+
+    /// Points that go. Identifiers that there are not are ignored.
+    ///
+    /// # Errors
+    /// [`Error::IdKind`].
+    pub fn remove(index: &Index, ids: &Ids) -> Result<Self> {
+        let snapshot = Snapshot::new(index.clone().into())?;
+        let numbers = snapshot.numbers(ids)?;
+        let numbers: Vec<u64> = numbers.into_iter().flatten().collect();
+        let rows = snapshot.table().map(|table| {
+            let table: Arc<dyn Attached> = Arc::new(table.without(&numbers));
+            (None, Attachment::new(table))
+        });
+        Ok(Self { numbers, rows })
+    }
+
+    /// What the change makes of the attachment of the index.
+    pub fn attached(&self) -> Option<AttachmentChange<'_>> {
+        let (block, after) = self.rows.as_ref()?;
+        Some(AttachmentChange {
+            block: block.as_deref(),
+            after: after.clone(),
+        })
+    }
+}
+
 /// An index whose points have names or numbers and may have columns: in memory, in a file or in a directory.
 ///
 /// Searches run on a [`Snapshot`] and never wait. Changes take turns. In a directory, the rows of a batch are in the
@@ -271,45 +384,10 @@ impl Collection {
         columns: Option<&RecordBatch>,
     ) -> Result<Vec<u64>> {
         let (live, _turn) = self.write()?;
-        check_counts(vectors.len(), ids, columns)?;
-        let index = live.snapshot();
-        let next = index.next_id();
-        let (block, table, numbers) = match table_of(&*index)? {
-            Some(table) => {
-                let replace = kind == Kind::Upsert;
-                let new = table.new_rows(ids, vectors.len(), columns, next, replace)?;
-                (table.block(&new)?, table.with_rows(&new), new.numbers)
-            }
-            // The first points of an index decide what it keeps.
-            None if wants_table(ids, columns) && is_fresh(&index) => {
-                first_table(vectors.len(), ids, columns, next)?
-            }
-            None => {
-                if matches!(ids, Some(Ids::Names(_))) {
-                    return Err(wrong_kind(false));
-                }
-                if let Some(columns) = columns.filter(|columns| columns.num_columns() > 0) {
-                    return Err(Error::Columns {
-                        message: format!(
-                            "there is no column `{}`: the index has no columns; build it with them",
-                            columns.schema().field(0).name()
-                        ),
-                    });
-                }
-                let numbers = match ids {
-                    Some(Ids::Numbers(numbers)) => numbers.clone(),
-                    _ => (next..).take(vectors.len()).collect(),
-                };
-                live.apply(kind, vectors, &numbers, None)?;
-                return Ok(numbers);
-            }
-        };
-        let change = AttachmentChange {
-            block: Some(&block),
-            after: attach(table),
-        };
-        live.apply(kind, vectors, &numbers, Some(change))?;
-        Ok(numbers)
+        let replace = kind == Kind::Upsert;
+        let change = Change::put(&live.snapshot(), vectors.len(), ids, columns, replace)?;
+        live.apply(kind, vectors, &change.numbers, change.attached())?;
+        Ok(change.numbers)
     }
 
     /// Replaces the vectors of points, all or none. Their columns stay.
@@ -318,20 +396,7 @@ impl Collection {
     /// Those of [`Live::update`], [`Error::UnknownName`], [`Error::IdKind`].
     pub fn update(&self, vectors: Rows<'_>, ids: &Ids) -> Result<()> {
         let (live, _turn) = self.write()?;
-        check_counts(vectors.len(), Some(ids), None)?;
-        let numbers = match ids {
-            Ids::Numbers(numbers) if !self.snapshot()?.is_named() => numbers.clone(),
-            _ => {
-                let known = self.snapshot()?.numbers(ids)?;
-                let known = known.into_iter().zip(ids.iter());
-                let known = known.map(|(number, id)| {
-                    number.ok_or_else(|| Error::UnknownName {
-                        name: id.to_string(),
-                    })
-                });
-                known.collect::<Result<Vec<u64>>>()?
-            }
-        };
+        let numbers = existing(&live.snapshot(), vectors.len(), ids)?;
         live.update(vectors, &numbers)
     }
 
@@ -341,22 +406,9 @@ impl Collection {
     /// Those of [`Live::remove`], [`Error::IdKind`].
     pub fn remove(&self, ids: &Ids) -> Result<usize> {
         let (live, _turn) = self.write()?;
-        let index = live.snapshot();
-        let Some(table) = table_of(&*index)? else {
-            return match ids {
-                Ids::Numbers(numbers) => live.remove(numbers),
-                Ids::Names(names) if names.is_empty() => Ok(0),
-                Ids::Names(_) => Err(wrong_kind(false)),
-            };
-        };
-        let numbers = Snapshot::new((*index).clone().into())?.numbers(ids)?;
-        let numbers: Vec<u64> = numbers.into_iter().flatten().collect();
-        let none = Rows::new(&[], index.dim())?;
-        let change = AttachmentChange {
-            block: None,
-            after: attach(table.without(&numbers)),
-        };
-        live.apply(Kind::Remove, none, &numbers, Some(change))
+        let change = Change::remove(&live.snapshot(), ids)?;
+        let none = Rows::new(&[], live.snapshot().dim())?;
+        live.apply(Kind::Remove, none, &change.numbers, change.attached())
     }
 
     /// Drops removed points and encodes the others anew, rows included; see [`Live::compact`].
@@ -369,11 +421,6 @@ impl Collection {
         table_of(&*live.snapshot())?;
         live.compact()
     }
-}
-
-fn attach(table: Table) -> Attachment {
-    let table: Arc<dyn Attached> = Arc::new(table);
-    Attachment::new(table)
 }
 
 fn wants_table(ids: Option<&Ids>, columns: Option<&RecordBatch>) -> bool {

@@ -19,7 +19,7 @@ mod snapshot;
 mod table;
 
 pub use arrow_array::RecordBatch;
-pub use collection::{Collection, FirstRows, check_table, verify};
+pub use collection::{Change, Collection, FirstRows, check_table, existing, verify};
 pub use expr::Expression;
 pub use id::{Id, Ids};
 pub use snapshot::Snapshot;

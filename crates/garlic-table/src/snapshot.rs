@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use garlic_any::AnyIndex;
-use garlic_core::{Attached, Error, Filter, NeighborIndex, Result};
+use garlic_core::{Attached, Error, Filter, NeighborIndex, Result, RoaringTreemap};
 
 use crate::columns::{self, ID};
 use crate::encode;
@@ -38,6 +38,14 @@ pub(crate) fn table_of(index: &dyn NeighborIndex) -> Result<Option<Arc<Table>>> 
     table.map(Some).map_err(|_| Error::Columns {
         message: "the index carries something that is no table".into(),
     })
+}
+
+/// Numbers as rows with the column `id`.
+fn numbered(ids: Vec<u64>) -> Result<RecordBatch> {
+    let schema = Schema::new(vec![Field::new(ID, DataType::UInt64, false)]);
+    let count = ids.len();
+    let ids = UInt64Array::from(ids);
+    columns::batch(Arc::new(schema), vec![Arc::new(ids)], count)
 }
 
 impl Snapshot {
@@ -112,21 +120,29 @@ impl Snapshot {
     pub fn filter(&self, expression: &str) -> Result<Filter> {
         match &self.table {
             Some(table) => table.filter(expression),
-            None => self.filter_numbers(&Expression::parse(expression)?),
+            None => self.matching(expression).map(Filter::bitmap),
         }
     }
 
-    /// The filter of an expression over the numbers of an index without a table.
-    fn filter_numbers(&self, expression: &Expression) -> Result<Filter> {
+    /// The numbers of the points for which an expression is true.
+    ///
+    /// # Errors
+    /// [`Error::Expression`].
+    pub fn matching(&self, expression: &str) -> Result<RoaringTreemap> {
+        let expression = Expression::parse(expression)?;
+        match &self.table {
+            Some(table) => table.matching(&expression),
+            None => self.matching_numbers(&expression),
+        }
+    }
+
+    /// [`Snapshot::matching`] for an index without a table.
+    fn matching_numbers(&self, expression: &Expression) -> Result<RoaringTreemap> {
         let ids = self.index.ids();
-        let schema = Schema::new(vec![Field::new(ID, DataType::UInt64, false)]);
-        let rows = UInt64Array::from(ids.clone());
-        let count = ids.len();
-        let rows = columns::batch(Arc::new(schema), vec![Arc::new(rows)], count)?;
-        let truth = expression.evaluate(&rows)?;
+        let truth = expression.evaluate(&numbered(ids.clone())?)?;
         let allowed = ids.into_iter().zip(truth.iter());
         let allowed = allowed.filter(|(_, truth)| *truth == Some(true));
-        Ok(Filter::ids(allowed.map(|(id, _)| id).collect::<Vec<u64>>()))
+        Ok(allowed.map(|(id, _)| id).collect())
     }
 
     /// The filter that allows some identifiers. Those that there are not are ignored.
@@ -170,6 +186,23 @@ impl Snapshot {
             }
         };
         Ok(Filter::ids(allowed))
+    }
+
+    /// Identifiers, as the column `id`, and columns of all points: in the order in which rows were given, or in that of
+    /// the numbers if there is no table.
+    ///
+    /// # Errors
+    /// Fails if a text column is too large for one batch.
+    pub fn to_batches(&self) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        match &self.table {
+            Some(table) => Ok((table.visible_schema(), table.to_batches()?)),
+            None => {
+                let mut ids = self.index.ids();
+                ids.sort_unstable();
+                let rows = numbered(ids)?;
+                Ok((rows.schema(), vec![rows]))
+            }
+        }
     }
 
     /// Some columns of some points, a row for each; null where there is no point.

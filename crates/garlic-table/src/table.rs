@@ -263,7 +263,7 @@ impl Table {
     }
 
     /// The points for which an expression is true.
-    fn matching(&self, expression: &Expression) -> Result<RoaringTreemap> {
+    pub(crate) fn matching(&self, expression: &Expression) -> Result<RoaringTreemap> {
         // Wrong names and types are errors without rows, too.
         expression.evaluate(&RecordBatch::new_empty(self.visible_schema()))?;
         let mut found = Vec::new();

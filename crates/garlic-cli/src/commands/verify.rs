@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (summary, index, files) = place::verify_directory(&args.index)?;
         (summary, Some((files, index)))
     } else {
-        (AnyIndex::verify(&args.index)?, None)
+        (garlic_table::verify(&args.index)?, None)
     };
     if args.json {
         let mut object = json!({ "index": args.index, "ok": true });
