@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{
     ArrowPrimitiveType, ByteArrayType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type,
     Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
@@ -61,7 +61,7 @@ fn from_stream(given: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     // SAFETY: the interface promises that a capsule of this name points to a stream, which is valid until the capsule is
     // dropped. Moving it out marks the one in the capsule as released, so that it is released once.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
-    let reader = ArrowArrayStreamReader::try_new(stream).map_err(failed)?;
+    let reader = RecordBatchStreamReader::try_new(stream).map_err(failed)?;
     let schema = reader.schema();
     let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(failed)?;
     concat_batches(&schema, &batches).map_err(failed)

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::arrays::{Vectors, names_array, take_ids, take_optional_ids};
+use crate::arrays::{Vectors, take_ids, take_optional_ids};
 use crate::columns;
 use crate::describe;
 use crate::errors::raise;

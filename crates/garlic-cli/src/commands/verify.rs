@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use garlic_ann::Index;
 use garlic_ann::live::Files;
 use garlic_ann::store::Summary;
-use garlic_any::AnyIndex;
 use serde_json::{Value, json};
 
 use crate::output;
