@@ -1,6 +1,5 @@
 //! Neighbours as files: tables of ids, lines of text, objects.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -82,9 +81,8 @@ impl<'a> Hits<'a> {
             let hits = self.answers.iter().flat_map(|answer| &answer.hits);
             let numbers: Vec<Option<u64>> = hits.map(|hit| Some(hit.id)).collect();
             let rows = columns::to_json(&snapshot.columns(&numbers, wanted)?)?;
-            let value = |row: &HashMap<String, Value>, name| row.get(name).cloned();
             let column = |name: &String| {
-                let values = rows.iter().map(|row| value(row, name).unwrap_or_default());
+                let values = rows.iter().map(|row| row.get(name).cloned().unwrap_or_default());
                 (name.clone(), values.collect())
             };
             self.columns = wanted.iter().map(column).collect();
