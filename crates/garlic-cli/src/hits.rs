@@ -82,7 +82,9 @@ impl<'a> Hits<'a> {
             let numbers: Vec<Option<u64>> = hits.map(|hit| Some(hit.id)).collect();
             let rows = columns::to_json(&snapshot.columns(&numbers, wanted)?)?;
             let column = |name: &String| {
-                let values = rows.iter().map(|row| row.get(name).cloned().unwrap_or_default());
+                let values = rows
+                    .iter()
+                    .map(|row| row.get(name).cloned().unwrap_or_default());
                 (name.clone(), values.collect())
             };
             self.columns = wanted.iter().map(column).collect();

@@ -329,10 +329,11 @@ impl Rows<'_> {
             .iter()
             .map(|item| self.value(item))
             .collect::<Result<_, _>>()?;
-        if listed.len() >= LONG_LIST && listed.iter().all(|item| item.literal) {
-            if let Some(found) = in_set(&value, &listed)? {
-                return self.condition(found);
-            }
+        if listed.len() >= LONG_LIST
+            && listed.iter().all(|item| item.literal)
+            && let Some(found) = in_set(&value, &listed)?
+        {
+            return self.condition(found);
         }
         let mut found = BooleanArray::from(vec![false; self.rows.num_rows()]);
         for item in &listed {

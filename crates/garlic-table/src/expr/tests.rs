@@ -438,7 +438,7 @@ fn long_chains_and_lists_are_evaluated() {
     let truth = |text: &str| {
         Expression::parse(text)
             .unwrap()
-            .evaluate(&batch(&[row.clone()]))
+            .evaluate(&batch(std::slice::from_ref(&row)))
             .unwrap()
     };
     let chain: Vec<String> = (0..1000).map(|i| format!("n = {i}")).collect();
