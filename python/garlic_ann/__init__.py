@@ -10,14 +10,21 @@
 >>> ids[:, 0].tolist()
 [0, 1, 2]
 
-Distances are not squared. Identifiers are int64. If there are fewer than ``k`` neighbours, the remaining entries are infinity
-and -1. Searches release the interpreter lock, and many threads may search and change one index at once.
+Points may have names and columns, and filters are expressions over these:
+
+>>> index = garlic.build(x, ids=[f"page {i}" for i in range(2000)], columns={"year": range(2000)})
+>>> distances, ids, columns = index.search(x[:3], k=5, filter="year < 1000", columns=["year"])
+>>> ids[0, 0], int(columns["year"][0, 0])
+('page 0', 0)
+
+Distances are not squared. Identifiers are int64, or text. If there are fewer than ``k`` neighbours, the remaining entries are
+infinity, and -1 or ``None``. Searches release the interpreter lock, and many threads may search and change one index at once.
 """
 
 from typing import Any
 
 from ._arrays import filter_of as filter
-from ._garlic import Filter, FormatError, __version__
+from ._garlic import Filter, FormatError, Table, __version__
 from ._index import Index, build, from_bytes, open, verify
 from ._live import Live
 
@@ -26,6 +33,7 @@ __all__ = [
     "FormatError",
     "Index",
     "Live",
+    "Table",
     "__version__",
     "build",
     "filter",

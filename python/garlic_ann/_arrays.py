@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._garlic import Filter, Handle
+from ._columns import columns_of as columns_of
+from ._columns import objects as objects
+from ._garlic import Filter
 
 # Kinds of numbers: booleans, signed and unsigned integers, floats.
 _NUMBERS = "biuf"
@@ -70,13 +73,19 @@ def _without_bfloat16(x: Any) -> Any:
     return x
 
 
-def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
-    """Identifiers as a list of unsigned numbers, always a copy, for the reason that :func:`own_vectors` makes one.
+def identifiers(ids: Any) -> NDArray[np.uint64] | list[str]:
+    """Identifiers as an array of unsigned numbers or as a list of text, always a copy, for the reason that
+    :func:`own_vectors` makes one.
 
-    Those from 2**63 on are left for the library to refuse.
+    Numbers from 2**63 on are left for the library to refuse.
     """
     if isinstance(ids, (set, frozenset)):
-        ids = sorted(ids)
+        ids = sorted(ids, key=str) if any(isinstance(i, (str, uuid.UUID)) for i in ids) else sorted(ids)
+    if isinstance(ids, (str, uuid.UUID)):
+        return [str(ids)]
+    names = _names(ids)
+    if names is not None:
+        return names
     array = np.asarray(ids)
     if array.ndim == 0:
         array = array.reshape(1)
@@ -91,6 +100,24 @@ def identifiers(ids: ArrayLike) -> NDArray[np.uint64]:
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"the identifier {array.min()} is negative; identifiers begin with 0")
     return np.array(array, np.uint64, order="C", copy=True)
+
+
+def _names(ids: Any) -> list[str] | None:
+    """Text and UUIDs as text; nothing for anything else."""
+    array = ids if isinstance(ids, (list, tuple)) or hasattr(ids, "dtype") else np.asarray(ids)
+    kind = getattr(getattr(array, "dtype", None), "kind", "O")
+    if kind not in "OUT" or np.ndim(array) != 1:
+        return None
+    values = array.tolist() if hasattr(array, "tolist") else list(array)
+    text = [isinstance(value, (str, uuid.UUID)) for value in values]
+    if not any(text):
+        return None
+    if not all(text):
+        other = values[text.index(False)]
+        raise ValueError(
+            f"identifiers: {other!r} is neither text nor a UUID, but others are; give all points names, or all numbers"
+        )
+    return [str(value) for value in values]
 
 
 def cell_numbers(partition: ArrayLike) -> list[int]:
@@ -115,43 +142,42 @@ def _whole(ids: Any) -> bool:
     return not isinstance(ids, np.ndarray) and all(isinstance(i, (int, np.integer)) for i in ids)
 
 
-def filter_of(
-    allowed: ArrayLike | Iterable[int] | Callable[[int], Any] | Filter, index: Handle | None = None
-) -> Filter:
+def filter_of(allowed: Any) -> Filter:
     """Makes a filter that many searches can share; ``search`` makes one by itself of what it is given.
 
-    ``allowed`` is a list or array of identifiers, a set or a bitmap of them (anything with a length that can be
-    iterated over, such as ``pyroaring.BitMap``), an array of booleans where entry ``i`` says whether identifier ``i``
-    is allowed, or a function of an identifier. The function is asked about every point once for every state of the
-    index; what it raises, the search raises.
+    ``allowed`` is one of these:
+
+    - an expression over the columns, as text: ``"lang = 'en' AND year > 2015"`` (see ``docs/guide/columns.md``);
+    - a list or array of identifiers, a set or a bitmap of them (anything with a length that can be iterated over, such as
+      ``pyroaring.BitMap``);
+    - an array of booleans with an entry for every row, in the order in which rows were given to the build and to ``add``;
+    - a function of an identifier. It is asked about every point once for every state of the index; what it raises, the
+      search raises.
 
     >>> import garlic_ann as garlic
-    >>> even = garlic.filter(range(0, 1000, 2))
-    >>> even
+    >>> garlic.filter(range(0, 1000, 2))
     Filter(list of 500)
+    >>> garlic.filter("year > 2015")
+    Filter(year > 2015)
     """
     if isinstance(allowed, Filter):
         return allowed
+    if isinstance(allowed, str):
+        return Filter.of_expression(allowed)
     if callable(allowed):
         return Filter.of_function(allowed)
-    given: Any = allowed
-    is_array = isinstance(given, (list, tuple)) or hasattr(given, "__array__")
-    if not is_array and hasattr(given, "__len__") and hasattr(given, "__iter__"):
+    is_array = isinstance(allowed, (list, tuple)) or hasattr(allowed, "__array__")
+    if not is_array and hasattr(allowed, "__len__") and hasattr(allowed, "__iter__"):
+        listed = list(allowed)
+        if any(isinstance(value, (str, uuid.UUID)) for value in listed):
+            return Filter.of_ids(listed)
         try:
-            return Filter.of_ids(np.fromiter(given, np.int64, len(given)))
+            return Filter.of_ids(np.fromiter(listed, np.int64, len(listed)))
         except OverflowError:
             raise ValueError("identifiers must be from 0 to 2^63 - 1") from None
-    array = np.asarray(given)
+    array = np.asarray(allowed)
     if array.dtype.kind != "b":
-        return Filter.of_ids(array)
+        return Filter.of_ids(allowed if array.dtype.kind in "OU" else array)
     if array.ndim != 1:
         raise ValueError(f"filter: a mask has one axis, this one has the shape {array.shape}")
-    if index is not None and len(array) < index.next_id:
-        # The largest identifiers may have been removed since.
-        largest = index.ids()[-1:]
-        if largest.size and len(array) <= largest[0]:
-            raise ValueError(
-                f"filter: the mask has {len(array)} entries, but there are identifiers up to {largest[0]}; "
-                "give it an entry for each, or a list of identifiers"
-            )
-    return Filter.of_ids(np.flatnonzero(array))
+    return Filter.of_mask(np.array(array, np.bool_, order="C", copy=True))

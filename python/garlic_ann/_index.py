@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
-from ._arrays import cell_numbers, own_vectors, source, vectors
+from ._arrays import cell_numbers, identifiers, objects, own_vectors, source, vectors
 from ._progress import Progress, Report
-from ._search import Searchable
+from ._search import Columns, Identifiers, Searchable
 
 
 class Index(Searchable):
@@ -52,11 +52,12 @@ class Index(Searchable):
     >>> index = garlic.Index(8)
     >>> index.search(x[0], k=1)[1].tolist()
     [-1]
-    >>> index.add(x[:100])
-    >>> index.add(x[100:])
+    >>> first = index.add(x[:100])
+    >>> rest = index.add(x[100:])
     >>> len(index)
     500
     >>> index.add(x[:2] + 10)
+    array([500, 501])
     >>> index.remove([0])
     1
     >>> index
@@ -132,7 +133,7 @@ class Index(Searchable):
         >>> index.train(x[:1000])
         >>> len(index), index.is_trained, index.stats()["trained_points"]
         (0, True, 1000)
-        >>> index.add(x)
+        >>> ids = index.add(x)
         """
         x = own_vectors(x)
         self._check_dim(x)
@@ -146,44 +147,64 @@ class Index(Searchable):
             with Progress(self._progress) as report:
                 self._handle = _garlic.train_like(handle, x, self._threads, report)
 
-    def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Adds vectors, all or none, in batches of any size. Recall targets stay met.
+    def add(
+        self, x: ArrayLike, ids: Identifiers | None = None, columns: Columns | None = None
+    ) -> NDArray[Any]:
+        """Adds vectors, all or none, in batches of any size, and returns their identifiers. Recall targets stay met.
 
         The points join the existing cells. When the index grows past 4,096 points, and each time it has doubled since, it
         is trained again before this method returns. That takes about as long as a build of all its points. A first ``add``
         of more than 4,096 points is one build.
 
-        Identifiers are from 0 to 2**63 - 1. Without ``ids`` they count up from the largest one so far. An identifier that
-        exists or is repeated raises ``ValueError``. The vectors are copied first, so other threads may change ``x``
-        meanwhile.
+        Identifiers are numbers from 0 to 2**63 - 1, or all of them text; a UUID is the text that it is written as. Without
+        ``ids`` they count up from the largest one so far. An identifier that exists or is repeated raises ``ValueError``.
+        ``columns`` is a data frame, a table of Arrow or a dictionary of arrays with a row for each vector. The first points
+        of an index decide whether points have names, and which columns there are; columns that later points do not have are
+        missing. The vectors are copied first, so other threads may change ``x`` meanwhile.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.Index(2)
+        >>> index.add(np.eye(2), ids=["a", "b"], columns={"year": [1999, 2020]}).tolist()
+        ['a', 'b']
+        >>> distances, ids, columns = index.search([1, 0], k=1, filter="year > 2000", columns=["year"])
+        >>> ids.tolist(), columns["year"].tolist()
+        (['b'], [2020])
         """
         x = own_vectors(x)
         self._check_dim(x)
         if self._is_fresh():
             if x.ndim == 2 and len(x) == 0:
-                return
+                return np.empty(0, np.int64)
             # Of several threads one goes first; the others' points join what it has made.
             with self._first:
                 if self._is_fresh():
-                    self._handle = self._of_first(x, ids)
-                    return
+                    return self._of_first(x, ids, columns)
         handle = self._have()
-        handle.add(x, ids)
+        added = handle.add(x, ids, columns)
         self._changed(handle)
+        return added
 
     def _is_fresh(self) -> bool:
         """Whether there have been no points and no training."""
         return self._handle is None or self._handle.is_fresh()
 
-    def _of_first(self, x: NDArray[np.float32], ids: ArrayLike | None) -> _garlic.Handle:
+    def _of_first(
+        self, x: NDArray[np.float32], ids: Identifiers | None, columns: Columns | None
+    ) -> NDArray[Any]:
+        """Makes the index of its first points and returns their identifiers."""
         handle = self._begin()
+        rows = (ids, columns)
         if handle is None:
-            return _build((x, "own"), ids, self._preset, self._settings, self._threads, self._progress)
-        if x.ndim == 2 and len(x) > _garlic.EXHAUSTIVE_POINTS:
+            self._handle = _build((x, "own"), rows, self._preset, self._settings, self._threads, self._progress)
+        elif x.ndim == 2 and len(x) > _garlic.EXHAUSTIVE_POINTS:
             with Progress(self._progress) as report:
-                return _garlic.build_like(handle, x, ids, self._threads, report)
-        handle.add(x, ids)
-        return handle
+                self._handle = _garlic.build_like(handle, x, rows, self._threads, report)
+        else:
+            return handle.add(x, ids, columns)
+        if ids is None:
+            return np.arange(len(self._handle))
+        own = identifiers(ids)
+        return objects(own, (-1,)) if isinstance(own, list) else own.astype(np.int64)
 
     def _changed(self, handle: _garlic.Handle) -> None:
         handle.wait()
@@ -258,8 +279,9 @@ def _revive(state: dict[str, Any]) -> Index:
 
 def build(
     x: ArrayLike,
-    ids: ArrayLike | None = None,
+    ids: Identifiers | None = None,
     *,
+    columns: Columns | None = None,
     recall: float | None = None,
     metric: str = "euclidean",
     preset: str = "default",
@@ -273,7 +295,8 @@ def build(
     """Builds an index of the rows of ``x``.
 
     ``recall`` is the default recall target of searches. The other parameters are those of :class:`Index`. Identifiers are
-    row numbers unless ``ids`` gives others. ``partition`` uses cells that were found elsewhere: it has the number of each
+    row numbers unless ``ids`` gives others: whole numbers, or text and UUIDs. ``columns`` has a row for each vector: a data
+    frame of pandas or polars, a table of Arrow, or a dictionary of arrays and lists. Filters are expressions over them. ``partition`` uses cells that were found elsewhere: it has the number of each
     row's cell, below 2**32, and frames, bins and codes are fitted to these cells. ``queries_like`` is
     a sample of the queries that will be asked, at least 100, if they do not resemble the rows of ``x``: recall targets are
     measured with it, as :meth:`Index.tune` does. ``x`` is copied once, so other threads may
@@ -284,13 +307,16 @@ def build(
     >>> index = garlic.build(x, recall=0.99, metric="cosine")
     >>> index.search(x[5], k=1)[1].tolist()
     [5]
+    >>> index = garlic.build(x, ids=[f"page {i}" for i in range(400)], columns={"year": np.arange(1700, 2100)})
+    >>> index.search(x[5], k=1, filter="year >= 1706", exact=True)[1][0] != "page 5"
+    True
     """
     if recall is not None:
         config = {**config, "recall": recall}
     cells = None if partition is None else cell_numbers(partition)
     sample = None if queries_like is None else own_vectors(queries_like)
     settings = _settings(metric, seed, config)
-    return Index._of(_build(source(x), ids, preset, settings, threads, progress, cells, sample))
+    return Index._of(_build(source(x), (ids, columns), preset, settings, threads, progress, cells, sample))
 
 
 def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
@@ -323,7 +349,7 @@ def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _build(
     x: tuple[NDArray[Any], str],
-    ids: ArrayLike | None,
+    rows: tuple[Identifiers | None, Columns | None],
     preset: str,
     settings: list[tuple[str, str]],
     threads: int | None,
@@ -332,7 +358,7 @@ def _build(
     queries_like: NDArray[np.float32] | None = None,
 ) -> _garlic.Handle:
     with Progress(progress) as report:
-        return _garlic.build(*x, ids, (preset, settings), threads, report, (partition, queries_like))
+        return _garlic.build(*x, rows, (preset, settings), threads, report, (partition, queries_like))
 
 
 def _settings(metric: str, seed: int, config: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -8,13 +8,13 @@ import weakref
 from types import TracebackType
 from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
 from ._arrays import own_vectors
 from ._garlic import Handle
 from ._index import Index
-from ._search import Searchable
+from ._search import Columns, Identifiers, Searchable
 
 
 class Live(Searchable):
@@ -33,6 +33,7 @@ class Live(Searchable):
     >>> with garlic.Live.create(place.name + "/index", garlic.build(x)) as live:
     ...     live.add(x[:5] + 1, ids=range(1000, 1005))
     ...     live.remove([0])
+    array([1000, 1001, 1002, 1003, 1004])
     1
     >>> with garlic.Live.open(place.name + "/index", read_only=True) as live:
     ...     len(live)
@@ -66,6 +67,7 @@ class Live(Searchable):
         >>> with garlic.Live.create(place.name + "/index", dim=3, metric="cosine") as live:
         ...     live.add(np.eye(3))
         ...     live
+        array([0, 1, 2])
         Live(3 x 3, cosine)
         >>> place.cleanup()
         """
@@ -99,13 +101,17 @@ class Live(Searchable):
 
     _peek = _have
 
-    def add(self, x: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Adds vectors, all or none; see :meth:`Index.add`.
+    def add(
+        self, x: ArrayLike, ids: Identifiers | None = None, columns: Columns | None = None
+    ) -> NDArray[Any]:
+        """Adds vectors, all or none, and returns their identifiers; see :meth:`Index.add`.
+
+        Identifiers and columns are in the log together with the vectors.
 
         A training that this makes due runs in the background. If points come faster than the training can follow, this
         method waits for it.
         """
-        self._have().add(own_vectors(x), ids)
+        return self._have().add(own_vectors(x), ids, columns)
 
     def compact(self) -> None:
         """Drops removed points, stores the others as a build would, and writes a checkpoint."""

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+import uuid
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, Union, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import own_vectors
-from ._garlic import Filter, Handle, route
+from ._columns import arrays
+from ._garlic import Filter, Handle, Table, route
 
-Found = tuple[NDArray[np.float32], NDArray[np.int64]]
-Allowed = Union[ArrayLike, Iterable[int], Callable[[int], Any], Filter]
 
+class ArrowStream(Protocol):
+    """Tables of pyarrow, and data frames of pandas and polars."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+Found = tuple[NDArray[np.float32], NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
+# Whole numbers, or text and UUIDs.
+Identifiers = Union[ArrayLike, uuid.UUID, Iterable[uuid.UUID]]
+Columns = Union[Mapping[str, Union[ArrayLike, Sequence[Any]]], ArrowStream]
+Allowed = Union[ArrayLike, Iterable[int], Iterable[uuid.UUID], Callable[[Any], Any], Filter]
 
 
 class Searchable:
@@ -48,11 +60,12 @@ class Searchable:
 
     def __contains__(self, id: object) -> bool:
         handle = self._peek()
-        if handle is None or not isinstance(id, (int, np.integer)) or not 0 <= id < 2**63:
+        is_number = isinstance(id, (int, np.integer)) and 0 <= id < 2**63
+        if handle is None or not (is_number or isinstance(id, (str, uuid.UUID))):
             return False
-        return handle.contains(int(id))
+        return bool(handle.contains_all(id)[0])
 
-    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, ids: Identifiers) -> NDArray[np.bool_]:
         """For each identifier, whether the index has it.
 
         >>> import numpy as np, garlic_ann as garlic
@@ -63,9 +76,9 @@ class Searchable:
         True
         """
         handle = self._peek()
-        return np.zeros(np.shape(ids), bool) if handle is None else handle.contains_all(ids)
+        return np.zeros(np.shape(np.asarray(ids)), bool) if handle is None else handle.contains_all(ids)
 
-    def get(self, ids: ArrayLike) -> NDArray[np.float32]:
+    def get(self, ids: Identifiers) -> NDArray[np.float32]:
         """The vectors of some identifiers, one per row; a single identifier gives one vector.
 
         The vectors are as stored: rounded with ``store="f16"`` and ``store="int8"``, of unit length with cosine distances. Raises
@@ -80,12 +93,44 @@ class Searchable:
         if handle is None:
             raise KeyError("the index has no points yet")
         rows = handle.get(ids)
-        return rows[0] if np.ndim(ids) == 0 else rows
+        return rows[0] if _is_one(ids) else rows
 
-    def ids(self) -> NDArray[np.int64]:
-        """Identifiers of all points, in ascending order."""
+    def ids(self) -> NDArray[Any]:
+        """Identifiers of all points: numbers in ascending order, names in the order in which they were given."""
         handle = self._peek()
         return np.empty(0, np.int64) if handle is None else handle.ids()
+
+    def rows(self, ids: Identifiers, columns: Sequence[str] | None = None) -> Arrays:
+        """The columns of some identifiers as arrays, all columns unless ``columns`` names some.
+
+        Missing numbers with a fraction are not a number, missing times ``NaT``. Other columns with missing values are arrays
+        of objects with ``None``, and so is text. Raises ``KeyError`` for an identifier that does not exist.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.eye(2), ids=["a", "b"], columns={"year": [1999, 2020]})
+        >>> index.rows(["b", "a"])["year"]
+        array([2020, 1999])
+        """
+        found = self._have().rows(ids, None if columns is None else list(columns))
+        shape = () if _is_one(ids) else (-1,)
+        return arrays(found, shape)
+
+    def table(self) -> Table:
+        """Identifiers and columns of all points, in the order in which they were given.
+
+        pyarrow, pandas and polars read it without a copy: ``pyarrow.table(index.table())``, ``polars.DataFrame(...)``.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> garlic.build(np.eye(2), ids=["a", "b"], columns={"year": [1999, 2020]}).table()
+        Table(2 rows: id, year)
+        """
+        return self._have().table()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        handle = self._peek()
+        return [] if handle is None else handle.column_names()
 
     @overload
     def search(
@@ -100,6 +145,7 @@ class Searchable:
         bins: float | None = ...,
         rerank: int | None = ...,
         exact: bool = ...,
+        columns: None = ...,
         return_stats: Literal[False] = ...,
     ) -> Found: ...
 
@@ -116,8 +162,43 @@ class Searchable:
         bins: float | None = ...,
         rerank: int | None = ...,
         exact: bool = ...,
+        columns: None = ...,
         return_stats: Literal[True],
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64], dict[str, Any]]: ...
+    ) -> tuple[NDArray[np.float32], NDArray[Any], dict[str, Any]]: ...
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        *,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        columns: Sequence[str],
+        return_stats: Literal[False] = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[Any], Arrays]: ...
+
+    @overload
+    def search(
+        self,
+        queries: ArrayLike,
+        k: int = ...,
+        *,
+        recall: float | None = ...,
+        filter: Allowed | None = ...,
+        threads: int | None = ...,
+        probes: int | None = ...,
+        bins: float | None = ...,
+        rerank: int | None = ...,
+        exact: bool = ...,
+        columns: Sequence[str],
+        return_stats: Literal[True],
+    ) -> tuple[NDArray[np.float32], NDArray[Any], Arrays, dict[str, Any]]: ...
 
     def search(
         self,
@@ -131,21 +212,24 @@ class Searchable:
         bins: float | None = None,
         rerank: int | None = None,
         exact: bool = False,
+        columns: Sequence[str] | None = None,
         return_stats: bool = False,
         return_work: bool | None = None,
     ) -> Any:
-        """The ``k`` nearest neighbours: ``(distances, ids)``. Options after ``k`` are keyword-only.
+        """The ``k`` nearest neighbours: ``(distances, ids)``, with ``columns`` ``(distances, ids, columns)``. Options after
+        ``k`` are keyword-only.
 
         Parameters
         ----------
         queries
             One vector, or one per row. A C-contiguous float32 array is read in place; anything else is copied once.
         k
-            Number of neighbours. If there are fewer, the remaining distances are infinity and identifiers -1.
+            Number of neighbours. If there are fewer, the remaining distances are infinity, and identifiers -1 or ``None``.
         recall
             Recall target, in (0, 1): the share of the true neighbours to find. The default is that of the index.
         filter
-            Search only these points: identifiers, a mask or a function; see :func:`garlic_ann.filter`.
+            Search only these points: an expression such as ``"year > 2015"``, identifiers, a mask or a function; see
+            :func:`garlic_ann.filter`.
         threads
             Worker threads for a batch of queries. The default is one.
         probes, bins, rerank
@@ -153,14 +237,17 @@ class Searchable:
         exact
             Find all true neighbours, with proof. With the metric cosine this raises ``ValueError`` if 32-bit unit vectors
             cannot tell neighbours apart. In that case subtract the mean from data and queries.
+        columns
+            Names of columns to return for every neighbour, as a dictionary of arrays of the same shape as the identifiers;
+            ``id`` is one, too. See :meth:`rows` for missing values.
         return_stats
-            Return a dictionary with counts of the work as the third result.
+            Return a dictionary with counts of the work as the last result.
         return_work
             The former name of ``return_stats``; deprecated.
 
         Returns
         -------
-        distances : float32, ids : int64
+        distances : float32, ids : int64, or text as objects
             ``[n, k]`` for rows, ``[k]`` for one vector, ordered by distance.
 
         Examples
@@ -181,7 +268,13 @@ class Searchable:
         if handle is None:
             return self._nothing(queries, k, return_stats)
         effort = (recall, probes, bins, rerank, exact)
-        return handle.search(queries, k, effort, filter, threads, return_stats)
+        if columns is None:
+            return handle.search(queries, k, effort, filter, threads, return_stats, None)
+        if isinstance(columns, str):
+            raise TypeError(f"columns: a list of names is needed, such as [{columns!r}]")
+        found = handle.search(queries, k, effort, filter, threads, return_stats, list(columns))
+        distances, ids, joined, *stats = found
+        return (distances, ids, arrays(joined, ids.shape), *stats)
 
     def _nothing(self, queries: ArrayLike, k: int, return_stats: bool) -> Any:
         return self._have()
@@ -194,7 +287,7 @@ class Searchable:
         recall: float | None = None,
         filter: Allowed | None = None,
         threads: int | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]:
         """All points within ``radius``: ``(lims, distances, ids)``.
 
         The points near query ``i`` are at ``lims[i]:lims[i + 1]``, ordered by distance. ``radius`` is a distance as
@@ -227,7 +320,7 @@ class Searchable:
         cells = route(self._have(), queries, count)
         return cells[0] if np.ndim(queries) == 1 else cells
 
-    def remove(self, ids: ArrayLike) -> int:
+    def remove(self, ids: Identifiers) -> int:
         """Removes points and returns how many existed; other identifiers are ignored.
 
         >>> import numpy as np, garlic_ann as garlic
@@ -244,8 +337,26 @@ class Searchable:
         self._changed(handle)
         return removed
 
-    def update(self, x: ArrayLike, ids: ArrayLike) -> None:
-        """Replaces the vectors of points, all or none; ``KeyError`` for an identifier that does not exist."""
+    def upsert(self, x: ArrayLike, ids: Identifiers, columns: Columns | None = None) -> None:
+        """Adds points, and replaces the vectors and columns of those that exist, all or none.
+
+        Columns that are not given are missing afterwards.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.eye(2), ids=["a", "b"], columns={"year": [1999, 2020]})
+        >>> index.upsert(np.ones((2, 2)), ["b", "c"], columns={"year": [2021, 2022]})
+        >>> index.rows(["a", "b", "c"])["year"].tolist()
+        [1999, 2021, 2022]
+        """
+        handle = self._have()
+        handle.upsert(own_vectors(x), ids, columns)
+        self._changed(handle)
+
+    def update(self, x: ArrayLike, ids: Identifiers) -> None:
+        """Replaces the vectors of points, all or none; ``KeyError`` for an identifier that does not exist.
+
+        Their columns stay as they are.
+        """
         handle = self._have()
         handle.update(own_vectors(x), ids)
         self._changed(handle)
@@ -334,3 +445,7 @@ class Searchable:
         found: dict[str, Any] = json.loads(self._have().inspect())
         return found
 
+
+def _is_one(ids: Any) -> bool:
+    """Whether it is one identifier, not a list."""
+    return isinstance(ids, (str, uuid.UUID)) or np.ndim(ids) == 0

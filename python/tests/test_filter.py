@@ -68,11 +68,28 @@ def test_a_shared_filter_follows_changes(points):
 
 
 def test_masks_and_lists_that_make_no_sense(built, queries):
-    with pytest.raises(ValueError, match="identifiers up to 3999"):
-        built.search(queries, filter=np.ones(3999, bool))
-    for wrong in ([-1], [0.5], ["a"], np.ones((2, 2), bool), [[1, 2]], {2**64}, 2**64):
+    for length in (3999, 4001, 0):
+        with pytest.raises(ValueError, match=f"has {length} entries, but 4000 rows were given"):
+            built.search(queries, filter=np.ones(length, bool))
+    for wrong in ([-1], [0.5], ["a"], [1, "a"], np.ones((2, 2), bool), [[1, 2]], {2**64}, 2**64):
         with pytest.raises(ValueError):
             built.search(queries, filter=wrong)
+
+
+def test_a_mask_means_rows_as_they_were_given(points):
+    mask = np.zeros(300, bool)
+    mask[[3, 70]] = True
+    numbers = np.random.default_rng(2).permutation(300)
+    for ids in (None, np.arange(300) * 5 + 7, numbers, [f"p{n}" for n in numbers]):
+        index = garlic.build(points[:300], ids=ids)
+        expected = set(np.flatnonzero(mask) if ids is None else np.asarray(ids)[mask])
+        for opened in (index, garlic.from_bytes(index.to_bytes())):
+            _, found = opened.search(points[0], k=2, filter=mask, exact=True)
+            assert set(found) == expected
+            _, found = opened.search(points[0], k=2, filter=garlic.filter(mask), exact=True)
+            assert set(found) == expected
+            with pytest.raises(ValueError, match="has 299 entries"):
+                opened.search(points[0], filter=mask[1:])
 
 
 def test_a_function_that_searches_with_its_own_filter_is_told(points):

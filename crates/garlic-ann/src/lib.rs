@@ -73,9 +73,9 @@ pub use config::{
 };
 pub use garlic_core::config::Configuration;
 pub use garlic_core::{
-    Answer, BuildReport, Cancel, Error, Filter, FormatError, Hit, Matrix, Memory, Metric, Progress,
-    RangeSearch, Result, RoaringTreemap, Rows, Search, SearchStats, Seconds, ShapeError, Stage,
-    Transform,
+    Answer, Attached, Attachment, BuildReport, Bytes, Cancel, Error, Filter, FormatError, Hit,
+    Matrix, Memory, Metric, Progress, RangeSearch, Result, RoaringTreemap, Rows, Search,
+    SearchStats, Seconds, ShapeError, Stage, Transform,
 };
 // For the crates that measure and describe all kinds of index. Not for others.
 #[doc(hidden)]

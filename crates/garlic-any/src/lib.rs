@@ -24,7 +24,7 @@ pub struct Readme;
 use std::ops::Deref;
 use std::path::Path;
 
-use garlic_ann::{Error, FormatError, Index, NeighborIndex, Result, Search};
+use garlic_ann::{Attachment, Error, FormatError, Index, NeighborIndex, Result, Search};
 use garlic_core::file::{self, Kind, Summary};
 use garlic_paper::GaussianIndex;
 
@@ -123,6 +123,14 @@ impl AnyIndex {
         match self {
             Self::Cells(index) => AnyConfig::Cells(index.config().clone()),
             Self::Gaussians(index) => AnyConfig::Gaussians(Box::new(index.config().clone())),
+        }
+    }
+
+    /// Replaces what the index carries for its points beside the vectors.
+    pub fn set_attachment(&mut self, attachment: Attachment) {
+        match self {
+            Self::Cells(index) => index.set_attachment(attachment),
+            Self::Gaussians(index) => index.set_attachment(attachment),
         }
     }
 

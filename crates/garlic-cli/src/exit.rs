@@ -189,6 +189,13 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::IdTwice { .. }
         | Error::IdTooLarge { .. }
         | Error::UnknownId { .. }
+        | Error::NameExists { .. }
+        | Error::NameTwice { .. }
+        | Error::UnknownName { .. }
+        | Error::IdKind { .. }
+        | Error::Columns { .. }
+        | Error::Expression { .. }
+        | Error::MaskLength { .. }
         | Error::Unchanging
         | Error::Spilled
         | Error::Directory { .. }

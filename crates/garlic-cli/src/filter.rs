@@ -1,43 +1,68 @@
-//! The points that a search may find, from lists of identifiers.
+//! The points that a search may find, from lists of identifiers and from an expression.
 
 use std::path::Path;
 
-use garlic_ann::{Filter, NeighborIndex};
+use garlic_ann::Filter;
+use garlic_table::Snapshot;
 
 use crate::exit::Fault;
 use crate::ids;
 
-/// The points of the list `allow` that are not in the list `deny`; all but these where there is no `allow`, and no
-/// filter without both. One that lets no point through is a mistake.
-pub(crate) fn read(
-    allow: Option<&Path>,
-    deny: Option<&Path>,
-    index: &dyn NeighborIndex,
-) -> anyhow::Result<Option<Filter>> {
-    let list = |path: &Path| ids::read(path).map(ids::sorted);
-    let denied = deny.map(list).transpose()?;
-    let is_denied = |id: &u64| {
-        let denied = denied.as_deref().unwrap_or_default();
-        denied.binary_search(id).is_ok()
-    };
-    let nothing = |path: &Path, why: &str| {
-        let shown = path.display();
-        Fault::input(format!("{shown}: {why} of the index; check the list"))
-    };
-    if let Some(path) = allow {
-        let mut allowed = list(path)?;
-        allowed.retain(|id| !is_denied(id) && index.contains(*id));
-        if allowed.is_empty() {
-            return Err(nothing(path, "the filter allows no point"));
+/// What restricts a search.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Restriction<'a> {
+    /// A list of the points that may be found.
+    pub(crate) allow: Option<&'a Path>,
+    /// A list of those that may not.
+    pub(crate) deny: Option<&'a Path>,
+    /// An expression over the columns.
+    pub(crate) expression: Option<&'a str>,
+}
+
+impl Restriction<'_> {
+    /// The points that all restrictions leave; no filter without any. One that lets no point through is a mistake.
+    pub(crate) fn read(&self, snapshot: &Snapshot) -> anyhow::Result<Option<Filter>> {
+        let index = snapshot.index();
+        let list = |path: &Path| -> anyhow::Result<Vec<u64>> {
+            let listed = ids::read_any(path, Some(snapshot.is_named()))?;
+            let numbers = snapshot.numbers(&listed)?;
+            Ok(ids::sorted(numbers.into_iter().flatten().collect()))
+        };
+        let nothing = |what: &str, why: &str| {
+            Fault::input(format!("{what}: {why} of the index; check the list"))
+        };
+        if self.allow.is_none() && self.deny.is_none() {
+            return Ok(self
+                .expression
+                .map(|text| snapshot.filter(text))
+                .transpose()?);
         }
-        return Ok(Some(Filter::ids(allowed)));
+        let denied = self.deny.map(list).transpose()?;
+        let is_denied = |id: &u64| {
+            let denied = denied.as_deref().unwrap_or_default();
+            denied.binary_search(id).is_ok()
+        };
+        let mut left = match self.allow {
+            Some(path) => list(path)?,
+            None => ids::sorted(index.ids()),
+        };
+        left.retain(|id| !is_denied(id));
+        if left.is_empty() {
+            return Err(match (self.allow, self.deny) {
+                (Some(path), _) => {
+                    nothing(&path.display().to_string(), "the filter allows no point")
+                }
+                (None, Some(path)) => nothing(
+                    &path.display().to_string(),
+                    "the filter excludes every point",
+                ),
+                (None, None) => nothing("the index", "there is no point"),
+            });
+        }
+        if let Some(text) = self.expression {
+            let matching = snapshot.matching(text)?;
+            left.retain(|id| matching.contains(*id));
+        }
+        Ok(Some(Filter::ids(left)))
     }
-    let (Some(path), Some(denied)) = (deny, denied) else {
-        return Ok(None);
-    };
-    if denied.iter().filter(|id| index.contains(**id)).count() == index.len() {
-        return Err(nothing(path, "the filter excludes every point"));
-    }
-    let allows = move |id| denied.binary_search(&id).is_err();
-    Ok(Some(Filter::predicate(allows)))
 }

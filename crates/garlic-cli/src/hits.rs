@@ -5,8 +5,10 @@ use std::path::Path;
 
 use garlic_ann::{Answer, Metric};
 use garlic_data::{Ids, Vectors, write_ids, write_vectors};
-use serde_json::json;
+use garlic_table::{Snapshot, Table};
+use serde_json::{Value, json};
 
+use crate::columns;
 use crate::output;
 
 /// What fills a row when fewer neighbours were found; no id is negative.
@@ -48,12 +50,58 @@ pub(crate) struct Hits<'a> {
     answers: &'a [Answer],
     k: usize,
     metric: Metric,
+    /// The table that has the names of the points, if they have names.
+    names: Option<&'a Table>,
+    /// Columns that come with each neighbour: a name and a value for every hit, query after query.
+    columns: Vec<(String, Vec<Value>)>,
 }
 
 impl<'a> Hits<'a> {
     /// Takes the answers of a search for `k` neighbours by `metric`.
     pub(crate) fn new(answers: &'a [Answer], k: usize, metric: Metric) -> Self {
-        Self { answers, k, metric }
+        Self {
+            answers,
+            k,
+            metric,
+            names: None,
+            columns: Vec::new(),
+        }
+    }
+
+    /// Adds the names of the points, and columns that come with them.
+    pub(crate) fn with_rows(
+        mut self,
+        snapshot: &'a Snapshot,
+        wanted: &[String],
+    ) -> anyhow::Result<Self> {
+        self.names = (snapshot.table())
+            .filter(|table| table.is_named())
+            .map(|table| &**table);
+        if !wanted.is_empty() {
+            let hits = self.answers.iter().flat_map(|answer| &answer.hits);
+            let numbers: Vec<Option<u64>> = hits.map(|hit| Some(hit.id)).collect();
+            let rows = columns::to_json(&snapshot.columns(&numbers, wanted)?)?;
+            let column = |name: &String| {
+                let values = rows
+                    .iter()
+                    .map(|row| row.get(name).cloned().unwrap_or_default());
+                (name.clone(), values.collect())
+            };
+            self.columns = wanted.iter().map(column).collect();
+        }
+        Ok(self)
+    }
+
+    /// Whether points have names, which tables of numbers do not hold.
+    pub(crate) fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    fn id(&self, number: u64) -> Value {
+        match self.names.and_then(|table| table.name(number)) {
+            Some(name) => json!(name),
+            None => json!(number),
+        }
     }
 
     /// Writes the neighbours to a file.
@@ -78,21 +126,32 @@ impl<'a> Hits<'a> {
     /// Writes the neighbours as text; a table of ids has no text form and becomes lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, format: Format) -> io::Result<()> {
         if format == Format::Json {
+            let mut before = 0;
             for (query, answer) in self.answers.iter().enumerate() {
-                let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
+                let ids: Vec<Value> = answer.hits.iter().map(|h| self.id(h.id)).collect();
                 let distances: Vec<f32> = answer.hits.iter().map(|h| h.distance).collect();
-                writeln!(
-                    out,
-                    "{}",
-                    json!({ "query": query, "ids": ids, "distances": distances })
-                )?;
+                let mut object = json!({ "query": query, "ids": ids, "distances": distances });
+                for (name, values) in &self.columns {
+                    object["columns"][name] = json!(values[before..before + ids.len()]);
+                }
+                before += ids.len();
+                writeln!(out, "{object}")?;
             }
             return Ok(());
         }
-        writeln!(out, "query,rank,id,distance")?;
+        let names = self
+            .columns
+            .iter()
+            .map(|(name, _)| format!(",{}", quoted(name)));
+        writeln!(out, "query,rank,id,distance{}", names.collect::<String>())?;
+        let mut before = 0;
         for (query, answer) in self.answers.iter().enumerate() {
             for (rank, hit) in answer.hits.iter().enumerate() {
-                writeln!(out, "{query},{},{},{}", rank + 1, hit.id, hit.distance)?;
+                let id = cell(&self.id(hit.id));
+                let values = self.columns.iter().map(|(_, values)| &values[before]);
+                let values: String = values.map(|value| format!(",{}", cell(value))).collect();
+                writeln!(out, "{query},{},{id},{}{values}", rank + 1, hit.distance)?;
+                before += 1;
             }
         }
         Ok(())
@@ -105,6 +164,23 @@ impl<'a> Hits<'a> {
             table.resize((row + 1) * self.k, missing);
         }
         table
+    }
+}
+
+/// A value as a cell of a .csv file; nothing where it is missing.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        other => quoted(&other.to_string()),
+    }
+}
+
+/// Text in quotes where a .csv file needs them.
+fn quoted(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
     }
 }
 

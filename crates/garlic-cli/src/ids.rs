@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use garlic_data::Vectors;
+use garlic_table::Ids;
 
 use crate::exit::Fault;
 use crate::input;
@@ -22,20 +23,45 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 /// All identifiers of a file: `.npy`, `.ivecs` and `.ibin` row after row, anything else as text with one a line;
 /// `-` is text on standard input.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
-    let is_table = path
-        .extension()
-        .is_some_and(|e| ["npy", "ivecs", "ibin"].iter().any(|known| e == *known));
-    if is_table {
+    if is_table(path) {
         return table(path);
     }
+    let (text, name) = text_of(path)?;
+    lines(&text, &name)
+}
+
+fn is_table(path: &Path) -> bool {
+    let known = ["npy", "ivecs", "ibin"];
+    path.extension()
+        .is_some_and(|e| known.iter().any(|known| e == *known))
+}
+
+/// The text of a file or of standard input, and its name in messages.
+fn text_of(path: &Path) -> anyhow::Result<(String, String)> {
     if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|e| Fault::input(format!("cannot read standard input: {e}")))?;
-        return lines(&text, "standard input");
+        return Ok((text, "standard input".to_owned()));
     }
-    lines(&input::read_text(path)?, &path.display().to_string())
+    Ok((input::read_text(path)?, path.display().to_string()))
+}
+
+/// Identifiers of a file. Text is names if `named`, numbers if not; unless that is known, it is numbers if every line is
+/// one.
+pub(crate) fn read_any(path: &Path, named: Option<bool>) -> anyhow::Result<Ids> {
+    let is_numbers = is_table(path) || named == Some(false);
+    if is_numbers {
+        return read(path).map(Ids::Numbers);
+    }
+    let (text, name) = text_of(path)?;
+    match lines(&text, &name) {
+        Ok(numbers) if named.is_none() => Ok(Ids::Numbers(numbers)),
+        _ => Ok(Ids::names(
+            text.lines().map(str::trim).filter(|line| !line.is_empty()),
+        )),
+    }
 }
 
 /// Identifiers for vectors, one for each.
@@ -43,8 +69,9 @@ pub(crate) fn read_for(
     path: &Path,
     vectors: &Vectors,
     vectors_path: &Path,
-) -> anyhow::Result<Vec<u64>> {
-    let ids = read(path)?;
+    named: Option<bool>,
+) -> anyhow::Result<Ids> {
+    let ids = read_any(path, named)?;
     if ids.len() == vectors.rows() {
         return Ok(ids);
     }

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod columns;
 mod commands;
 mod download;
 mod exit;

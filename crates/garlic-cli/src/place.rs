@@ -8,6 +8,7 @@ use garlic_ann::live::{self, Files};
 use garlic_ann::store::Summary;
 use garlic_ann::{Error, Index, Live, Rows, Search};
 use garlic_any::AnyIndex;
+use garlic_table::{Snapshot, check_table};
 
 /// Whether the path is taken for an index directory; everything else is taken for a file.
 pub(crate) fn is_directory(path: &Path) -> bool {
@@ -66,7 +67,10 @@ pub(crate) fn verify_directory(path: &Path) -> anyhow::Result<(Summary, Index, F
         let index = open_directory(path)?;
         let files = live::files(path)?;
         match Index::verify(&files.checkpoint) {
-            Ok(summary) => return Ok((summary, index, files)),
+            Ok(summary) => {
+                check_table(&Snapshot::new(index.clone().into())?)?;
+                return Ok((summary, index, files));
+            }
             // A writer has made another checkpoint meanwhile, and removed this one.
             Err(_) if live::files(path)?.generation != files.generation => {}
             Err(error) => return Err(error.into()),

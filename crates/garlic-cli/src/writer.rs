@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use garlic_ann::{Drift, Error, Index, Live, Rows};
+use garlic_table::{Change, Collection, Ids, RecordBatch, Snapshot, existing};
 
 use crate::exit::Fault;
 use crate::interrupt::Watch;
@@ -24,7 +25,7 @@ enum Kept {
     /// Changed in memory, written at the end.
     File(Box<Index>),
     /// Every change is acknowledged by itself.
-    Directory(Live),
+    Directory(Collection),
 }
 
 impl Writer {
@@ -32,7 +33,7 @@ impl Writer {
     pub(crate) fn open(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         if place::is_directory(path) {
             return Ok(Self {
-                kept: Kept::Directory(Live::open(path)?),
+                kept: Kept::Directory(Live::open(path)?.into()),
                 path: path.to_owned(),
             });
         }
@@ -53,33 +54,66 @@ impl Writer {
     }
 
     /// The index as it is now.
-    pub(crate) fn snapshot(&self) -> Index {
-        match &self.kept {
+    pub(crate) fn snapshot(&self) -> anyhow::Result<Index> {
+        Ok(match &self.kept {
             Kept::File(index) => Index::clone(index),
-            Kept::Directory(live) => Index::clone(&live.snapshot()),
-        }
+            Kept::Directory(collection) => Index::clone(&collection.live()?.snapshot()),
+        })
     }
 
-    /// Adds vectors, or replaces those that are there.
+    /// Whether points have names.
+    pub(crate) fn is_named(&self) -> anyhow::Result<bool> {
+        Ok(Snapshot::new(self.snapshot()?.into())?.is_named())
+    }
+
+    /// Adds vectors, or replaces those that are there: with `update` their vectors only.
     pub(crate) fn put(
         &mut self,
         vectors: Rows<'_>,
-        ids: &[u64],
+        ids: &Ids,
+        columns: Option<&RecordBatch>,
         update: bool,
     ) -> garlic_ann::Result<()> {
         match (&mut self.kept, update) {
-            (Kept::File(index), false) => index.add(vectors, ids),
-            (Kept::File(index), true) => index.update(vectors, ids),
-            (Kept::Directory(live), false) => live.add(vectors, ids),
-            (Kept::Directory(live), true) => live.update(vectors, ids),
+            (Kept::File(index), false) => {
+                let change = Change::put(index, vectors.len(), Some(ids), columns, false)?;
+                index.add(vectors, &change.numbers)?;
+                if let Some(attached) = change.attached() {
+                    index.set_attachment(attached.after);
+                }
+                Ok(())
+            }
+            (Kept::File(index), true) => {
+                let numbers = existing(index, vectors.len(), ids)?;
+                index.update(vectors, &numbers)
+            }
+            (Kept::Directory(collection), false) => collection
+                .add(vectors, Some(ids.clone()), columns)
+                .map(|_| ()),
+            (Kept::Directory(collection), true) => collection.update(vectors, ids),
         }
     }
 
     /// Removes points; returns how many were there.
-    pub(crate) fn remove(&mut self, ids: &[u64]) -> garlic_ann::Result<usize> {
+    pub(crate) fn remove(&mut self, ids: &Ids) -> garlic_ann::Result<usize> {
         match &mut self.kept {
-            Kept::File(index) => index.remove(ids),
-            Kept::Directory(live) => live.remove(ids),
+            Kept::File(index) => {
+                let change = Change::remove(index, ids)?;
+                let removed = index.remove(&change.numbers)?;
+                if let Some(attached) = change.attached() {
+                    index.set_attachment(attached.after);
+                }
+                Ok(removed)
+            }
+            Kept::Directory(collection) => collection.remove(ids),
+        }
+    }
+
+    /// The handle of a directory.
+    fn live(&self) -> Option<&Live> {
+        match &self.kept {
+            Kept::File(_) => None,
+            Kept::Directory(collection) => collection.live().ok(),
         }
     }
 
@@ -97,7 +131,7 @@ impl Writer {
 
     /// Whether a directory is being trained beside its changes.
     pub(crate) fn is_training(&self) -> bool {
-        matches!(&self.kept, Kept::Directory(live) if live.training().running)
+        self.live().is_some_and(|live| live.training().running)
     }
 
     /// Waits for a training of a directory; false if Ctrl-C came first.
@@ -125,7 +159,8 @@ impl Writer {
                     .map_err(|e| output::save_error(&self.path, e))?;
                 Ok(*index)
             }
-            Kept::Directory(live) => {
+            Kept::Directory(collection) => {
+                let live = collection.live()?;
                 let status = live.status();
                 if let Some(reason) = status.and_then(|s| s.failed_checkpoint) {
                     eprintln!(

@@ -176,6 +176,55 @@ pub enum Error {
         /// The identifier.
         id: u64,
     },
+    /// A name that exists already.
+    #[error("the identifier `{name}` is there already; use upsert, or remove it first")]
+    NameExists {
+        /// The name.
+        name: String,
+    },
+    /// A name that occurs twice in one batch.
+    #[error("the identifier `{name}` comes twice; name each point once")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+    /// An unknown name.
+    #[error("there is no point with the identifier `{name}`; add it first")]
+    UnknownName {
+        /// The name.
+        name: String,
+    },
+    /// Identifiers of the wrong kind: names where the points have numbers, or the other way round.
+    #[error("{message}")]
+    IdKind {
+        /// What was given, and what the index takes.
+        message: String,
+    },
+    /// Columns that do not fit the index.
+    #[error("{message}")]
+    Columns {
+        /// The fault, and the columns that there are.
+        message: String,
+    },
+    /// A filter expression that cannot be evaluated.
+    #[error("filter expression `{expression}`: {message}")]
+    Expression {
+        /// The expression.
+        expression: String,
+        /// The fault, and the columns that there are.
+        message: String,
+    },
+    /// A mask with an entry for neither more nor fewer rows than there are.
+    #[error(
+        "the mask has {entries} entries, but {rows} rows were given to the index; give an entry for each, or a list of \
+         identifiers"
+    )]
+    MaskLength {
+        /// Entries of the mask.
+        entries: usize,
+        /// Rows that were given.
+        rows: u64,
+    },
     /// A change of a read-only kind of index.
     #[error(
         "an index built by the published method cannot be changed; build with the default preset for updates"

@@ -6,6 +6,7 @@ use std::path::Path;
 use garlic_linalg::Rows;
 use serde_json::Value;
 
+use crate::attachment::Attachment;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::metric::{Embedding, Metric};
@@ -52,6 +53,8 @@ pub trait NeighborIndex: fmt::Debug + Send + Sync {
     }
     /// An unused identifier. All larger ones are unused, too.
     fn next_id(&self) -> u64;
+    /// What the index carries for its points beside the vectors.
+    fn attachment(&self) -> &Attachment;
     /// The transform from stored vectors to the space of the cells.
     fn transform(&self) -> &Transform;
     /// The embedding of the user's vectors into the stored ones.

@@ -8,6 +8,7 @@
 //!
 //! This crate contains no index. It may use `garlic-simd` and `garlic-linalg`.
 
+mod attachment;
 pub mod buffer;
 mod cancel;
 pub mod config;
@@ -29,6 +30,8 @@ mod transform;
 pub mod validate;
 pub mod vectors;
 
+pub use attachment::{Attached, Attachment};
+pub use bytes::Bytes;
 pub use cancel::Cancel;
 pub use error::{Error, Result};
 pub use file::FormatError;

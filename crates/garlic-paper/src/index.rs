@@ -9,8 +9,8 @@ use garlic_core::metric::Embedding;
 use garlic_core::pool::Workers;
 use garlic_core::vectors::StoredVectors;
 use garlic_core::{
-    Answer, CellShapes, IdLookup, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch,
-    Result, Rows, Search, Transform,
+    Answer, Attachment, CellShapes, IdLookup, Memory, Metric, NeighborIndex, NeighborSearcher,
+    RangeSearch, Result, Rows, Search, Transform,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,8 @@ pub struct GaussianIndex {
     pub(crate) vectors: StoredVectors,
     /// Identifier of each position.
     pub(crate) ids: Buffer<u64>,
+    /// What the index carries for its points beside the vectors.
+    pub(crate) attachment: Attachment,
     /// Positions of the identifiers, made when first asked for.
     pub(crate) lookup: Arc<OnceLock<IdLookup>>,
     pub(crate) scratch: ScratchPool,
@@ -84,6 +86,7 @@ impl PartialEq for GaussianIndex {
             && self.trained == other.trained
             && self.vectors == other.vectors
             && self.ids == other.ids
+            && self.attachment == other.attachment
     }
 }
 
@@ -106,6 +109,7 @@ impl From<Parts> for GaussianIndex {
             trained: Arc::new(parts.trained),
             vectors: parts.vectors,
             ids: parts.ids,
+            attachment: Attachment::default(),
             scratch: ScratchPool::default(),
             lookup: Arc::default(),
             workers: Workers::default(),
@@ -126,6 +130,16 @@ impl GaussianIndex {
     /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.embedding.outer_dim(self.transform.dim())
+    }
+
+    /// What the index carries for its points beside the vectors, such as names and columns.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// Replaces the attachment.
+    pub fn set_attachment(&mut self, attachment: Attachment) {
+        self.attachment = attachment;
     }
 
     /// Number of vectors.
@@ -279,6 +293,10 @@ impl NeighborIndex for GaussianIndex {
     fn next_id(&self) -> u64 {
         let largest = self.lookup().largest();
         largest.map_or(0, |largest| largest.saturating_add(1))
+    }
+
+    fn attachment(&self) -> &Attachment {
+        self.attachment()
     }
 
     fn transform(&self) -> &Transform {

@@ -3,11 +3,14 @@
 //! read where it lies; what is added to an index comes from `own_vectors` there, which is a copy.
 
 use garlic_ann::{Error, Rows};
+use garlic_table::Ids;
 use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods,
+    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::raise;
 
@@ -94,33 +97,54 @@ pub(crate) fn own_values(
     Ok(Some((values, dim.unwrap_or(0))))
 }
 
-/// Identifiers as `garlic_ann._arrays.identifiers` makes them.
-pub(crate) struct Ids<'py> {
-    array: PyReadonlyArray1<'py, u64>,
+/// Identifiers: whole numbers from 0 to 2^64 - 1, or text.
+pub(crate) fn take_ids(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+    // An array of numbers, or a list of text.
+    let made = helper(ids.py(), &IDENTIFIERS, "identifiers")?.call1((ids,))?;
+    match made.extract::<PyReadonlyArray1<'_, u64>>() {
+        Ok(numbers) => Ok(Ids::Numbers(numbers.as_slice()?.to_vec())),
+        Err(_) => Ok(Ids::Names(made.extract::<Vec<String>>()?)),
+    }
 }
 
-impl<'py> Ids<'py> {
-    /// Reads whole numbers from 0 to 2^64 - 1.
-    pub(crate) fn take(array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let made = helper(array.py(), &IDENTIFIERS, "identifiers")?.call1((array,))?;
-        Ok(Self {
-            array: made.extract::<PyReadonlyArray1<'py, u64>>()?,
-        })
-    }
+/// [`take_ids`] of what may be missing.
+pub(crate) fn take_optional_ids(ids: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Ids>> {
+    ids.filter(|ids| !ids.is_none()).map(take_ids).transpose()
+}
 
-    /// The identifiers in order.
-    pub(crate) fn as_slice(&self) -> PyResult<&[u64]> {
-        Ok(self.array.as_slice()?)
-    }
+/// Number of vectors in an array.
+pub(crate) fn count(vectors: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let array = vectors.cast::<PyUntypedArray>()?;
+    Ok(match array.shape() {
+        [rows, _, ..] => *rows,
+        _ => 1,
+    })
+}
+
+/// Names as an array of objects with this shape; none where there is no point.
+pub(crate) fn names_array<'py>(
+    py: Python<'py>,
+    names: Vec<Option<&str>>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    let names = PyList::new(py, names)?;
+    helper(py, &OBJECTS, "objects")?.call1((names, PyTuple::new(py, shape)?))
 }
 
 static VECTORS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static IDENTIFIERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static COLUMNS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static FILTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// `garlic_ann._arrays.filter_of`, which makes a filter of what users give.
 pub(crate) fn filter_maker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     helper(py, &FILTER, "filter_of")
+}
+
+/// `garlic_ann._arrays.columns_of`, which makes columns of what users give.
+pub(crate) fn columns_maker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    helper(py, &COLUMNS, "columns_of")
 }
 
 fn helper<'py>(

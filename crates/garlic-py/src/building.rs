@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use garlic_ann::{Cancel, Error, Index, Metric, Rows, Stage};
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
+use garlic_table::FirstRows;
 use pyo3::prelude::*;
 
-use crate::arrays::{Ids, Vectors, own_values};
+use crate::arrays::{Vectors, count, own_values, take_optional_ids};
+use crate::columns;
 use crate::errors::raise;
 use crate::handle::Handle;
 
@@ -19,9 +21,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How far a build is: stage, steps done, steps of the stage.
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
 
-/// An index of vectors.
-fn build_index(builder: &AnyBuilder<'static>, vectors: Rows<'_>) -> garlic_ann::Result<AnyIndex> {
-    builder.build(vectors).map(|(index, _)| index)
+/// Identifiers and columns of the vectors.
+type RowsBeside<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
+
+fn first_rows(vectors: &Bound<'_, PyAny>, rows: RowsBeside<'_>) -> PyResult<FirstRows> {
+    let (ids, columns) = rows;
+    let ids = take_optional_ids(ids.as_ref())?;
+    let columns = columns::take(columns.as_ref())?;
+    FirstRows::new(count(vectors)?, ids, columns.as_ref()).map_err(raise)
 }
 
 /// The name of a preset, and pairs of a parameter and its value as text.
@@ -34,13 +41,13 @@ type Found<'py> = (Option<Vec<u32>>, Option<Bound<'py, PyAny>>);
 /// Builds an index. `vectors` and `element` are what `garlic_ann._arrays.source` makes. `progress` is called with a
 /// stage, steps done and steps in all.
 #[pyfunction]
-#[pyo3(signature = (vectors, element, ids, settings, threads, progress, found))]
+#[pyo3(signature = (vectors, element, rows, settings, threads, progress, found))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build(
     py: Python<'_>,
     vectors: &Bound<'_, PyAny>,
     element: &str,
-    ids: Option<&Bound<'_, PyAny>>,
+    rows: RowsBeside<'_>,
     settings: Settings,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
@@ -49,8 +56,9 @@ pub(crate) fn build(
     let (partition, queries_like) = found;
     let (preset, settings) = settings;
     let mut builder = AnyBuilder::new(config(&preset, settings).map_err(raise)?);
-    if let Some(ids) = ids {
-        builder = builder.ids(Ids::take(ids)?.as_slice()?);
+    let beside = first_rows(vectors, rows)?;
+    if let Some(numbers) = beside.numbers() {
+        builder = builder.ids(numbers);
     }
     if let Some(partition) = partition {
         builder = builder.partition(partition);
@@ -61,28 +69,34 @@ pub(crate) fn build(
     }
     match own_values(vectors, element)? {
         Some((values, dim)) => work(py, builder, threads, progress, move |builder| {
-            builder.build_owned(values, dim).map(|(index, _)| index)
+            let (index, _) = builder.build_owned(values, dim)?;
+            Ok(beside.attach(index))
         }),
-        None => work_on(py, builder, vectors, threads, progress, build_index),
+        None => work_on(py, builder, vectors, threads, progress, |builder, rows| {
+            Ok(beside.attach(builder.build(rows)?.0))
+        }),
     }
 }
 
 /// Builds an index with the parameters of another one.
 #[pyfunction]
-#[pyo3(signature = (like, vectors, ids, threads, progress))]
+#[pyo3(signature = (like, vectors, rows, threads, progress))]
 pub(crate) fn build_like(
     py: Python<'_>,
     like: &Bound<'_, Handle>,
     vectors: &Bound<'_, PyAny>,
-    ids: Option<&Bound<'_, PyAny>>,
+    rows: RowsBeside<'_>,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Handle> {
-    let mut builder = AnyBuilder::new(like.get().snapshot().config());
-    if let Some(ids) = ids {
-        builder = builder.ids(Ids::take(ids)?.as_slice()?);
+    let mut builder = AnyBuilder::new(like.get().index().config());
+    let beside = first_rows(vectors, rows)?;
+    if let Some(numbers) = beside.numbers() {
+        builder = builder.ids(numbers);
     }
-    work_on(py, builder, vectors, threads, progress, build_index)
+    work_on(py, builder, vectors, threads, progress, |builder, rows| {
+        Ok(beside.attach(builder.build(rows)?.0))
+    })
 }
 
 /// Trains an index without points on a sample, with the parameters of another one.
@@ -95,7 +109,7 @@ pub(crate) fn train_like(
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Handle> {
-    let builder = AnyBuilder::new(like.get().snapshot().config());
+    let builder = AnyBuilder::new(like.get().index().config());
     work_on(py, builder, sample, threads, progress, AnyBuilder::train)
 }
 
@@ -123,7 +137,7 @@ fn work_on(
     vectors: &Bound<'_, PyAny>,
     threads: Option<i64>,
     progress: Option<Py<PyAny>>,
-    make: fn(&AnyBuilder<'static>, Rows<'_>) -> garlic_ann::Result<AnyIndex>,
+    make: impl FnOnce(&AnyBuilder<'static>, Rows<'_>) -> garlic_ann::Result<AnyIndex> + Send,
 ) -> PyResult<Handle> {
     let vectors = Vectors::take(vectors, "vectors")?;
     let rows = vectors.rows()?;

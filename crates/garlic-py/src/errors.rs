@@ -28,7 +28,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | Error::ReadOnly { .. }
         | Error::Broken { .. } => PyOSError::new_err(text),
         Error::Format { .. } | Error::Log { .. } => FormatError::new_err(text),
-        Error::UnknownId { .. } => PyKeyError::new_err(text),
+        Error::UnknownId { .. } | Error::UnknownName { .. } => PyKeyError::new_err(text),
         Error::Cancelled => PyKeyboardInterrupt::new_err(text),
         Error::Threads { .. } | Error::FilterInItself => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use garlic_ann::Live;
 use garlic_ann::live::{Options, SyncPolicy};
 use garlic_any::AnyIndex;
+use garlic_table::Collection;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -32,7 +32,7 @@ pub(crate) fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Handl
 /// Checks all of a file and says what is in it, as JSON.
 #[pyfunction]
 pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let summary = py.detach(|| AnyIndex::verify(path)).map_err(raise)?;
+    let summary = py.detach(|| garlic_table::verify(&path)).map_err(raise)?;
     serde_json::to_string(&summary).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn live_create(
     index: &Bound<'_, Handle>,
     sync: bool,
 ) -> PyResult<Handle> {
-    let index = index.get().snapshot();
-    let live = py.detach(|| options(sync).create(path, index.updatable()?.clone()));
-    live.map(Handle::over).map_err(raise)
+    let index = index.get().index();
+    let live = py.detach(|| Collection::create(&path, &index, &options(sync)));
+    live.map(Handle::from).map_err(raise)
 }
 
 /// Opens an index directory.
@@ -65,8 +65,8 @@ pub(crate) fn live_open(
     sync: bool,
 ) -> PyResult<Handle> {
     let live = py.detach(|| match read_only {
-        true => Live::open_read_only(path),
-        false => options(sync).open(path),
+        true => Collection::open_read_only(&path),
+        false => Collection::open(&path, &options(sync)),
     });
-    live.map(Handle::over).map_err(raise)
+    live.map(Handle::from).map_err(raise)
 }

@@ -8,16 +8,18 @@ use std::time::Duration;
 use garlic_ann::live::Training;
 use garlic_ann::{Error, Live, RangeSearch, Search, SearchStats};
 use garlic_any::AnyIndex;
+use garlic_table::{Collection, Ids, Snapshot};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::arrays::{Ids, Vectors};
+use crate::arrays::{Vectors, take_ids, take_optional_ids};
+use crate::columns;
 use crate::describe;
 use crate::errors::raise;
 use crate::filter::Filter;
-use crate::output::{Lists, Table, lists, work};
+use crate::output::{Lists, Table, identifiers, lists, work};
 
 /// How often it is looked whether a training has ended: often at first, since most are short.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
@@ -28,44 +30,33 @@ type Effort = (Option<f64>, Option<i64>, Option<f64>, Option<i64>, bool);
 
 /// An index; `garlic_ann.Index` and `garlic_ann.Live` are made of it.
 #[pyclass(frozen, module = "garlic_ann._garlic")]
-pub(crate) struct Handle(Kept);
+pub(crate) struct Handle(Collection);
 
-/// Where the index is.
-enum Kept {
-    /// It can be changed while it is searched.
-    Live(Live),
-    /// It stays as it was built.
-    Fixed(Box<AnyIndex>),
+impl From<Collection> for Handle {
+    fn from(collection: Collection) -> Self {
+        Self(collection)
+    }
 }
 
 impl Handle {
     /// An index in memory.
     pub(crate) fn new(index: AnyIndex) -> Self {
-        Self(match index.updatable() {
-            Ok(index) => Kept::Live(Live::new(index.clone())),
-            Err(_) => Kept::Fixed(Box::new(index)),
-        })
-    }
-
-    /// An index in a directory.
-    pub(crate) fn over(live: Live) -> Self {
-        Self(Kept::Live(live))
+        Self(index.into())
     }
 
     /// The index as it is now.
-    pub(crate) fn snapshot(&self) -> AnyIndex {
-        match &self.0 {
-            Kept::Live(live) => (*live.snapshot()).clone().into(),
-            Kept::Fixed(index) => AnyIndex::clone(index),
-        }
+    pub(crate) fn index(&self) -> AnyIndex {
+        self.0.index()
+    }
+
+    /// The index and its table as they are now.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        py.detach(|| self.0.snapshot()).map_err(raise)
     }
 
     /// The handle for changes.
     fn live(&self) -> garlic_ann::Result<&Live> {
-        match &self.0 {
-            Kept::Live(live) => Ok(live),
-            Kept::Fixed(_) => Err(Error::Unchanging),
-        }
+        self.0.live()
     }
 
     /// What is known about a training.
@@ -90,37 +81,40 @@ pub(crate) fn at_least_one(name: &'static str, value: Option<i64>) -> PyResult<O
 impl Handle {
     #[getter]
     fn dim(&self) -> usize {
-        self.snapshot().dim()
+        self.index().dim()
     }
 
     #[getter]
     fn metric(&self) -> &'static str {
-        self.snapshot().metric().name()
+        self.index().metric().name()
     }
 
     #[getter]
     fn next_id(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.snapshot().next_id())
+        py.detach(|| self.index().next_id())
     }
 
     fn __len__(&self) -> usize {
-        self.snapshot().len()
+        self.index().len()
     }
 
-    fn contains(&self, id: u64) -> bool {
-        self.snapshot().contains(id)
+    /// Whether points have names.
+    #[getter]
+    fn is_named(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.snapshot(py)?.is_named())
     }
 
+    /// For each identifier, whether there is such a point; of the other kind there is none.
     fn contains_all<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let ids = Ids::take(ids)?;
-        let ids = ids.as_slice()?;
-        let found: Vec<bool> = py.detach(|| {
-            let index = self.snapshot();
-            ids.iter().map(|id| index.contains(*id)).collect()
+        let ids = take_ids(ids)?;
+        let snapshot = self.snapshot(py)?;
+        let found: Vec<bool> = py.detach(|| match snapshot.numbers(&ids) {
+            Ok(numbers) => numbers.iter().map(Option::is_some).collect(),
+            Err(_) => vec![false; ids.len()],
         });
         Ok(found.into_pyarray(py))
     }
@@ -131,65 +125,88 @@ impl Handle {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let ids = Ids::take(ids)?;
-        let ids = ids.as_slice()?;
-        let (dim, found) = py.detach(|| {
-            let index = self.snapshot();
-            let mut rows = Vec::with_capacity(ids.len() * index.dim());
-            for id in ids {
-                match index.get(*id) {
-                    Some(row) => rows.extend(row),
-                    None => return (index.dim(), Err(*id)),
-                }
+        let ids = take_ids(ids)?;
+        let snapshot = self.snapshot(py)?;
+        let numbers = existing(&snapshot, &ids)?;
+        let dim = snapshot.index().dim();
+        let rows = py.detach(|| {
+            let mut rows = Vec::with_capacity(ids.len() * dim);
+            for id in numbers.into_iter().flatten() {
+                rows.extend(snapshot.index().get(id).unwrap_or_else(|| vec![0.0; dim]));
             }
-            (index.dim(), Ok(rows))
+            rows
         });
-        let rows = found.map_err(|id| {
-            PyKeyError::new_err(format!("there is no point with the identifier {id}"))
-        })?;
         let rows = numpy::ndarray::Array2::from_shape_vec((ids.len(), dim), rows)
             .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))?;
         Ok(rows.into_pyarray(py))
     }
 
-    /// Identifiers of all points, in ascending order.
-    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let ids: Vec<i64> = py.detach(|| {
-            let mut ids = self.snapshot().ids();
-            ids.sort_unstable();
-            ids.into_iter().map(|id| id as i64).collect()
-        });
-        ids.into_pyarray(py)
+    /// Some columns of identifiers; all of them without names.
+    #[pyo3(signature = (ids, names=None))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        names: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = take_ids(ids)?;
+        let snapshot = self.snapshot(py)?;
+        let numbers = existing(&snapshot, &ids)?;
+        let names = names.unwrap_or_else(|| all_columns(&snapshot));
+        let rows = py.detach(|| snapshot.columns(&numbers, &names));
+        columns::put(py, &rows.map_err(raise)?)
     }
 
-    /// Adds rows; without identifiers, under those from `next_id` on.
-    #[pyo3(signature = (vectors, ids=None))]
+    /// Identifiers and columns of all points.
+    fn table(&self, py: Python<'_>) -> PyResult<columns::Table> {
+        let snapshot = self.snapshot(py)?;
+        let made = py.detach(|| snapshot.to_batches());
+        let (schema, batches) = made.map_err(raise)?;
+        Ok(columns::Table::new(schema, batches))
+    }
+
+    /// The names of the columns.
+    fn column_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(all_columns(&self.snapshot(py)?))
+    }
+
+    /// Identifiers of all points: numbers in ascending order, names in the order in which they were given.
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let snapshot = self.snapshot(py)?;
+        let ids = py.detach(|| snapshot.ids());
+        identifiers(py, &ids)
+    }
+
+    /// Adds rows; without identifiers, under those from `next_id` on. Returns the identifiers.
+    #[pyo3(signature = (vectors, ids=None, columns=None))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         vectors: &Bound<'py, PyAny>,
         ids: Option<&Bound<'py, PyAny>>,
+        columns: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let vectors = Vectors::take(vectors, "vectors")?;
+        let rows = vectors.rows()?;
+        let (ids, columns) = (take_optional_ids(ids)?, columns::take(columns)?);
+        let added = py.detach(|| self.0.add(rows, ids, columns.as_ref()));
+        identifiers(py, &added.map_err(raise)?)
+    }
+
+    /// Adds rows, and replaces those that exist.
+    #[pyo3(signature = (vectors, ids, columns=None))]
+    fn upsert(
+        &self,
+        py: Python<'_>,
+        vectors: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        columns: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let vectors = Vectors::take(vectors, "vectors")?;
         let rows = vectors.rows()?;
-        match ids {
-            Some(ids) => {
-                let ids = Ids::take(ids)?;
-                let ids = ids.as_slice()?;
-                py.detach(|| self.live()?.add(rows, ids)).map_err(raise)
-            }
-            None => py.detach(|| {
-                // Another thread may take the same identifiers first; then those after them are tried.
-                loop {
-                    let first = self.snapshot().next_id();
-                    let ids: Vec<u64> = (first..).take(rows.len()).collect();
-                    match self.live().and_then(|live| live.add(rows, &ids)) {
-                        Err(Error::IdExists { .. }) if self.snapshot().next_id() != first => {}
-                        result => return result.map_err(raise),
-                    }
-                }
-            }),
-        }
+        let (ids, columns) = (take_ids(ids)?, columns::take(columns)?);
+        py.detach(|| self.0.upsert(rows, &ids, columns.as_ref()))
+            .map_err(raise)
     }
 
     fn update(
@@ -198,15 +215,14 @@ impl Handle {
         vectors: &Bound<'_, PyAny>,
         ids: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (vectors, ids) = (Vectors::take(vectors, "vectors")?, Ids::take(ids)?);
-        let (rows, ids) = (vectors.rows()?, ids.as_slice()?);
-        py.detach(|| self.live()?.update(rows, ids)).map_err(raise)
+        let (vectors, ids) = (Vectors::take(vectors, "vectors")?, take_ids(ids)?);
+        let rows = vectors.rows()?;
+        py.detach(|| self.0.update(rows, &ids)).map_err(raise)
     }
 
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let ids = Ids::take(ids)?;
-        let ids = ids.as_slice()?;
-        py.detach(|| self.live()?.remove(ids)).map_err(raise)
+        let ids = take_ids(ids)?;
+        py.detach(|| self.0.remove(&ids)).map_err(raise)
     }
 
     fn recalibrate(&self, py: Python<'_>) -> PyResult<()> {
@@ -243,7 +259,7 @@ impl Handle {
     /// Whether cells have been fitted to data, by a build, to a sample, or by the index itself; or there have been points.
     fn is_trained(&self, py: Python<'_>) -> bool {
         py.detach(|| {
-            let index = self.snapshot();
+            let index = self.index();
             let fitted = index.updatable().is_ok_and(|index| index.drift().built > 0);
             fitted || index.next_id() > 0
         })
@@ -252,14 +268,14 @@ impl Handle {
     /// Whether there have been neither points nor a training.
     fn is_fresh(&self, py: Python<'_>) -> bool {
         py.detach(|| {
-            let index = self.snapshot();
+            let index = self.index();
             let fitted = index.updatable().is_ok_and(|index| index.drift().built > 0);
             index.is_empty() && index.next_id() == 0 && !fitted
         })
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.compact()).map_err(raise)
+        py.detach(|| self.0.compact()).map_err(raise)
     }
 
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
@@ -284,7 +300,7 @@ impl Handle {
 
     fn stats(&self, py: Python<'_>) -> String {
         py.detach(|| {
-            let mut about = describe::stats(&self.snapshot());
+            let mut about = describe::stats(&self.index());
             describe::training(&mut about, &self.training_state());
             about.to_string()
         })
@@ -292,7 +308,7 @@ impl Handle {
 
     fn inspect(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| {
-            let compacted = self.snapshot().compacted()?;
+            let compacted = self.index().compacted()?;
             let mut about = describe::inspect(&compacted);
             describe::training(&mut about, &self.training_state());
             Ok(about.to_string())
@@ -301,14 +317,16 @@ impl Handle {
     }
 
     fn drift(&self, py: Python<'_>) -> PyResult<String> {
-        let drift = py.detach(|| self.snapshot().updatable().map(|index| index.drift()));
+        let drift = py.detach(|| self.index().updatable().map(|index| index.drift()));
         let drift = drift.map_err(raise)?;
         serde_json::to_string(&drift)
             .map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
 
     /// Nearest neighbours: distances and identifiers, and what they cost if `counted`. `effort` says how to search.
-    #[pyo3(signature = (queries, k, effort, filter, threads, counted))]
+    /// `columns` are those that come with each neighbour.
+    #[pyo3(signature = (queries, k, effort, filter, threads, counted, columns))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search<'py>(
         slf: &Bound<'py, Self>,
         queries: &Bound<'py, PyAny>,
@@ -317,13 +335,15 @@ impl Handle {
         filter: Option<&Bound<'py, PyAny>>,
         threads: Option<i64>,
         counted: bool,
+        columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (recall, probes, bins, rerank, exact) = effort;
         let py = slf.py();
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
         let k = at_least_one("k", Some(k))?.unwrap_or(1);
-        let index = slf.get().snapshot();
+        let snapshot = slf.get().snapshot(py)?;
+        let index = snapshot.index();
         // More neighbours than there are points take no more work.
         let mut search = Search::new(k.min(index.len().max(1))).exact(exact);
         if let Some(recall) = recall {
@@ -341,9 +361,9 @@ impl Handle {
         if let Some(threads) = at_least_one("threads", threads)? {
             search = search.threads(threads);
         }
-        let filter = Filter::take(py, filter, slf)?;
+        let filter = Filter::take(py, filter)?;
         if let Some(filter) = &filter {
-            search = search.filter(filter.get().inner());
+            search = search.filter(filter.get().of(py, &snapshot)?);
         }
         let mut table = Table::new(rows.len(), k)?;
         let mut done = SearchStats::default();
@@ -362,15 +382,29 @@ impl Handle {
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
+        let mut found = Vec::with_capacity(4);
+        let joined = match &columns {
+            Some(names) => {
+                let numbers = table.numbers();
+                let rows = py.detach(|| snapshot.columns(&numbers, names));
+                Some(columns::put(py, &rows.map_err(raise)?)?.into_any())
+            }
+            None => None,
+        };
+        let names = match snapshot.is_named() {
+            true => Some(table.names(py, &snapshot, queries.is_one(), rows.len())?),
+            false => None,
+        };
         let (distances, ids) = match queries.is_one() {
             true => table.one(py),
             false => table.many(py, rows.len())?,
         };
+        found.extend([distances, names.unwrap_or(ids)]);
+        found.extend(joined);
         if counted {
-            let work = work(py, &done, index.dim())?;
-            return (distances, ids, work).into_pyobject(py);
+            found.push(work(py, &done, index.dim())?.into_any());
         }
-        (distances, ids).into_pyobject(py)
+        PyTuple::new(py, found)
     }
 
     /// All points within a radius: limits, distances and identifiers.
@@ -386,7 +420,8 @@ impl Handle {
         let py = slf.py();
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
-        let index = slf.get().snapshot();
+        let snapshot = slf.get().snapshot(py)?;
+        let index = snapshot.index();
         let mut range = RangeSearch::new(radius);
         if let Some(recall) = recall {
             range = range.recall(recall);
@@ -394,9 +429,9 @@ impl Handle {
         if let Some(threads) = at_least_one("threads", threads)? {
             range = range.threads(threads);
         }
-        let filter = Filter::take(py, filter, slf)?;
+        let filter = Filter::take(py, filter)?;
         if let Some(filter) = &filter {
-            range = range.filter(filter.get().inner());
+            range = range.filter(filter.get().of(py, &snapshot)?);
         }
         let answers = py
             .detach(|| index.range_batch(rows, &range))
@@ -404,20 +439,41 @@ impl Handle {
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
-        Ok(lists(py, &answers))
+        lists(py, &answers, &snapshot)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.snapshot().save(&path)).map_err(raise)
+        py.detach(|| self.index().save(&path)).map_err(raise)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.snapshot().to_bytes()).map_err(raise)?;
+        let bytes = py.detach(|| self.index().to_bytes()).map_err(raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// The index as it is now, in memory, for changes of its own.
     fn copy(&self) -> Self {
-        Self::new(self.snapshot())
+        Self::new(self.index())
     }
+}
+
+/// The numbers of identifiers that must all be there.
+fn existing(snapshot: &Snapshot, ids: &Ids) -> PyResult<Vec<Option<u64>>> {
+    let numbers = snapshot.numbers(ids).map_err(raise)?;
+    match numbers.iter().position(Option::is_none) {
+        Some(at) => Err(PyKeyError::new_err(format!(
+            "there is no point with the identifier {}",
+            ids.get(at)
+        ))),
+        None => Ok(numbers),
+    }
+}
+
+/// The names of all columns but the identifiers.
+fn all_columns(snapshot: &Snapshot) -> Vec<String> {
+    let Some(table) = snapshot.table() else {
+        return Vec::new();
+    };
+    let fields = table.schema().fields().iter();
+    fields.map(|field| field.name().clone()).collect()
 }

@@ -3,10 +3,11 @@
 //! It turns arrays into rows, errors into exceptions and answers into arrays, and lets go of the interpreter while
 //! the library works. What users see, docstrings included, is written in Python (`python/garlic_ann`).
 //!
-//! The rule of this crate: no search logic. It may use `garlic-any` and `garlic-ann`, and nothing below them.
+//! The rule of this crate: no search logic. It may use `garlic-table`, `garlic-any` and `garlic-ann`, and nothing below them.
 
 mod arrays;
 mod building;
+mod columns;
 mod describe;
 mod errors;
 mod files;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod _garlic {
     #[pymodule_export]
     use super::building::{build, build_like, check_settings, empty, train_like};
+    #[pymodule_export]
+    use super::columns::Table;
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]

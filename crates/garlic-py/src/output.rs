@@ -1,11 +1,13 @@
 //! Answers on their way out: arrays of distances and identifiers.
 
 use garlic_ann::{Answer, SearchStats};
+use garlic_table::{Ids, Snapshot};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::names_array;
 use crate::errors::no_memory;
 
 /// Distances and identifiers of some queries, `k` each; places that stay empty hold infinity and -1.
@@ -41,6 +43,25 @@ impl Table {
         self.ids.resize(end, -1);
     }
 
+    /// The numbers that the index knows the points by; none for empty places.
+    pub(crate) fn numbers(&self) -> Vec<Option<u64>> {
+        let number = |id: &i64| u64::try_from(*id).ok();
+        self.ids.iter().map(number).collect()
+    }
+
+    /// The names of the points.
+    pub(crate) fn names<'py>(
+        &self,
+        py: Python<'py>,
+        snapshot: &Snapshot,
+        is_one: bool,
+        queries: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shape = [queries, self.k];
+        let shape = if is_one { &shape[1..] } else { &shape[..] };
+        named(py, snapshot, &self.numbers(), shape)
+    }
+
     /// Two arrays of one axis, for one query.
     pub(crate) fn one(self, py: Python<'_>) -> (Bound<'_, PyAny>, Bound<'_, PyAny>) {
         (
@@ -73,11 +94,41 @@ impl Table {
 pub(crate) type Lists<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<f32>>,
-    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyAny>,
 );
 
+/// The names of points, as an array of this shape.
+fn named<'py>(
+    py: Python<'py>,
+    snapshot: &Snapshot,
+    numbers: &[Option<u64>],
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    let table = snapshot.table();
+    let name = |number: &Option<u64>| table.and_then(|table| table.name((*number)?));
+    names_array(py, numbers.iter().map(name).collect(), shape)
+}
+
+/// Identifiers as an array of int64, or of text.
+pub(crate) fn identifiers<'py>(py: Python<'py>, ids: &Ids) -> PyResult<Bound<'py, PyAny>> {
+    match ids {
+        Ids::Numbers(numbers) => {
+            let numbers: Vec<i64> = numbers.iter().map(|id| *id as i64).collect();
+            Ok(numbers.into_pyarray(py).into_any())
+        }
+        Ids::Names(names) => {
+            let some = names.iter().map(|name| Some(name.as_str()));
+            names_array(py, some.collect(), &[names.len()])
+        }
+    }
+}
+
 /// Answers of different lengths.
-pub(crate) fn lists<'py>(py: Python<'py>, answers: &[Answer]) -> Lists<'py> {
+pub(crate) fn lists<'py>(
+    py: Python<'py>,
+    answers: &[Answer],
+    snapshot: &Snapshot,
+) -> PyResult<Lists<'py>> {
     let mut limits = vec![0];
     let (mut distances, mut ids) = (Vec::new(), Vec::new());
     for answer in answers {
@@ -85,11 +136,14 @@ pub(crate) fn lists<'py>(py: Python<'py>, answers: &[Answer]) -> Lists<'py> {
         ids.extend(answer.hits.iter().map(|hit| hit.id as i64));
         limits.push(ids.len() as i64);
     }
-    (
-        limits.into_pyarray(py),
-        distances.into_pyarray(py),
-        ids.into_pyarray(py),
-    )
+    let ids = match snapshot.is_named() {
+        true => {
+            let numbers: Vec<Option<u64>> = ids.iter().map(|id: &i64| Some(*id as u64)).collect();
+            named(py, snapshot, &numbers, &[ids.len()])?
+        }
+        false => ids.into_pyarray(py).into_any(),
+    };
+    Ok((limits.into_pyarray(py), distances.into_pyarray(py), ids))
 }
 
 /// What some queries cost together.

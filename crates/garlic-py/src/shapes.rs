@@ -21,7 +21,7 @@ pub(crate) fn route<'py>(
 ) -> PyResult<Bound<'py, PyArray2<i64>>> {
     let queries = Vectors::take(queries, "queries")?;
     let rows = queries.rows()?;
-    let index = handle.get().snapshot();
+    let index = handle.get().index();
     let count = count.min(index.cells());
     let cells = py.detach(|| {
         let mut cells = Vec::with_capacity(rows.len() * count);
@@ -75,7 +75,7 @@ pub(crate) fn project<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let vectors = Vectors::take(vectors, "vectors")?;
     let rows = vectors.rows()?;
-    let index = handle.get().snapshot();
+    let index = handle.get().index();
     let space = index.transform();
     if rows.dim() != index.dim() || space.dim() != index.dim() {
         return Err(raise(Error::VectorDimension {
@@ -96,7 +96,7 @@ pub(crate) fn project<'py>(
 
 /// The index without pending changes: its cells are then those that it was encoded with.
 fn compacted(py: Python<'_>, handle: &Bound<'_, Handle>) -> PyResult<Index> {
-    let snapshot = handle.get().snapshot();
+    let snapshot = handle.get().index();
     py.detach(|| {
         let mut index = snapshot.updatable()?.clone();
         index.compact()?;

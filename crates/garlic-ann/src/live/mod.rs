@@ -49,6 +49,7 @@ mod sync {
 pub use directory::Status;
 pub use files::{Files, files, is_index_directory};
 pub use options::{Options, SyncPolicy};
+pub use record::Kind;
 pub use training::Training;
 
 use std::path::{Path, PathBuf};
@@ -59,12 +60,21 @@ use garlic_linalg::Rows;
 use crate::segment::Index;
 use directory::Directory;
 use disk::{Disk, Lock, RealDisk};
-use garlic_core::Cancel;
 use garlic_core::{Answer, RangeSearch, Search};
+use garlic_core::{Attachment, Cancel};
 use garlic_core::{Error, Result};
-use record::{Batch, Kind};
+use record::Batch;
 use swap::{Panicked, Swap};
 use training::{Failed, Journal, Trainer};
+
+/// What a batch changes in the attachment of the index.
+#[derive(Clone, Debug)]
+pub struct AttachmentChange<'a> {
+    /// The block that the log keeps with the batch. Replaying the log adds it to those of the checkpoint.
+    pub block: Option<&'a [u8]>,
+    /// The attachment after the batch.
+    pub after: Attachment,
+}
 
 /// A handle to an index that changes while it is searched.
 ///
@@ -264,15 +274,7 @@ impl Live {
     /// # Errors
     /// Those of [`Index::add`], and those of writing to the directory.
     pub fn add(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
-        let batch = Batch {
-            kind: Kind::Add,
-            ids,
-            vectors: vectors.data(),
-        };
-        self.change(&batch, |index| {
-            index.add_only(vectors, ids)?;
-            Ok(((), !ids.is_empty()))
-        })
+        self.apply(Kind::Add, vectors, ids, None).map(|_| ())
     }
 
     /// Removes points and returns how many there were.
@@ -280,15 +282,8 @@ impl Live {
     /// # Errors
     /// Those of [`Index::remove`], and those of writing to the directory.
     pub fn remove(&self, ids: &[u64]) -> Result<usize> {
-        let batch = Batch {
-            kind: Kind::Remove,
-            ids,
-            vectors: &[],
-        };
-        self.change(&batch, |index| {
-            let removed = index.remove_only(ids)?;
-            Ok((removed, removed > 0))
-        })
+        let none = Rows::new(&[], self.snapshot().dim())?;
+        self.apply(Kind::Remove, none, ids, None)
     }
 
     /// Replaces the vectors of existing points, all or none.
@@ -296,14 +291,46 @@ impl Live {
     /// # Errors
     /// Those of [`Index::update`], and those of writing to the directory.
     pub fn update(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        self.apply(Kind::Update, vectors, ids, None).map(|_| ())
+    }
+
+    /// Replaces the vectors of the points that exist and adds the others, all or none.
+    ///
+    /// # Errors
+    /// Those of [`Index::upsert`], and those of writing to the directory.
+    pub fn upsert(&self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        self.apply(Kind::Upsert, vectors, ids, None).map(|_| ())
+    }
+
+    /// One batch of changes, all or none, which may change the attachment of the index, too. Vectors are given for
+    /// all kinds but removals. Returns the number of points that were removed, or given.
+    ///
+    /// # Errors
+    /// Those of the change, and those of writing to the directory.
+    pub fn apply(
+        &self,
+        kind: Kind,
+        vectors: Rows<'_>,
+        ids: &[u64],
+        attached: Option<AttachmentChange<'_>>,
+    ) -> Result<usize> {
         let batch = Batch {
-            kind: Kind::Update,
+            kind,
             ids,
             vectors: vectors.data(),
+            block: attached.as_ref().and_then(|change| change.block),
         };
         self.change(&batch, |index| {
-            index.update_only(vectors, ids)?;
-            Ok(((), !ids.is_empty()))
+            let changed = match kind {
+                Kind::Add => index.add_only(vectors, ids).map(|()| ids.len()),
+                Kind::Remove => index.remove_only(ids),
+                Kind::Update => index.update_only(vectors, ids).map(|()| ids.len()),
+                Kind::Upsert => index.upsert_only(vectors, ids).map(|()| ids.len()),
+            }?;
+            if let Some(change) = attached {
+                index.attachment = change.after;
+            }
+            Ok((changed, changed > 0))
         })
     }
 

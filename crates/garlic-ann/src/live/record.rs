@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use garlic_linalg::Rows;
 
 use crate::segment::Index;
-use garlic_core::Result;
+use garlic_core::{Bytes, Error, Result};
 
 /// Bytes of a record before its payload.
 pub(super) const RECORD_HEADER: usize = 40;
@@ -18,20 +18,26 @@ pub(super) const ALIGNMENT: u64 = 8;
 /// Magic bytes of a record.
 pub(super) const MAGIC: [u8; 4] = *b"GREC";
 
+/// Added to the kind of a record that has a block for the attachment of the index.
+const WITH_BLOCK: u32 = 16;
+
 /// Kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+#[non_exhaustive]
+pub enum Kind {
     /// New points.
     Add = 1,
     /// Remove points.
     Remove = 2,
     /// Replace the vectors of existing points.
     Update = 3,
+    /// New points, and the vectors of existing ones.
+    Upsert = 4,
 }
 
 impl Kind {
     fn of(number: u32) -> Option<Self> {
-        [Self::Add, Self::Remove, Self::Update]
+        [Self::Add, Self::Remove, Self::Update, Self::Upsert]
             .into_iter()
             .find(|kind| *kind as u32 == number)
     }
@@ -39,7 +45,7 @@ impl Kind {
     /// Number of values per identifier.
     fn values(self, dim: usize) -> usize {
         match self {
-            Self::Add | Self::Update => dim,
+            Self::Add | Self::Update | Self::Upsert => dim,
             Self::Remove => 0,
         }
     }
@@ -52,15 +58,18 @@ pub(super) struct Batch<'a> {
     pub(super) ids: &'a [u64],
     /// The vectors one after the other. Empty for a removal.
     pub(super) vectors: &'a [f32],
+    /// What it adds to the attachment of the index.
+    pub(super) block: Option<&'a [u8]>,
 }
 
 impl Batch<'_> {
-    /// A copy for later replay.
+    /// A copy for later replay, without the block: the journal of a training needs the points only.
     pub(super) fn to_change(self) -> Change {
         Change {
             kind: self.kind,
             ids: self.ids.to_vec(),
             vectors: self.vectors.to_vec(),
+            block: None,
         }
     }
 }
@@ -128,7 +137,7 @@ fn header_checksum(bytes: &[u8; RECORD_HEADER], generation: u64) -> u32 {
 }
 
 impl<'a> Batch<'a> {
-    /// The bytes of a record in three parts, so that vectors are not copied: header and identifiers, vectors,
+    /// The bytes of a record in three parts, so that vectors are not copied: header and identifiers, vectors, block and
     /// padding.
     pub(super) fn encode(
         &self,
@@ -145,21 +154,29 @@ impl<'a> Batch<'a> {
         } else {
             Cow::Owned(self.vectors.iter().flat_map(|v| v.to_le_bytes()).collect())
         };
-        let length = (head.len() - RECORD_HEADER + vectors.len()) as u64;
-        let padding = vec![0; (length.next_multiple_of(ALIGNMENT) - length) as usize];
+        let mut tail = Vec::new();
+        if let Some(block) = self.block {
+            tail.extend_from_slice(&(block.len() as u64).to_le_bytes());
+            tail.extend_from_slice(block);
+        }
+        let length = (head.len() - RECORD_HEADER + vectors.len() + tail.len()) as u64;
+        tail.resize(
+            tail.len() + (length.next_multiple_of(ALIGNMENT) - length) as usize,
+            0,
+        );
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&head[RECORD_HEADER..]);
         hasher.update(&vectors);
-        hasher.update(&padding);
+        hasher.update(&tail);
         let header = Header {
-            kind: self.kind as u32,
+            kind: self.kind as u32 + self.block.map_or(0, |_| WITH_BLOCK),
             sequence,
             durable,
             length,
             checksum: hasher.finalize(),
         };
         head[..RECORD_HEADER].copy_from_slice(&header.to_bytes(generation));
-        (head, vectors, padding)
+        (head, vectors, tail)
     }
 }
 
@@ -169,13 +186,22 @@ pub(super) struct Change {
     pub(super) kind: Kind,
     pub(super) ids: Vec<u64>,
     pub(super) vectors: Vec<f32>,
+    pub(super) block: Option<Bytes>,
 }
 
 impl Change {
     /// Decodes a payload with its padding. Fails if its counts do not match its length.
     pub(super) fn decode(header: &Header, dim: usize, payload: &[u8]) -> Result<Self, String> {
-        let kind = Kind::of(header.kind)
-            .ok_or_else(|| format!("it is of the unknown kind {}", header.kind))?;
+        let (number, has_block) = match header.kind.checked_sub(WITH_BLOCK) {
+            Some(number) => (number, true),
+            None => (header.kind, false),
+        };
+        let kind = Kind::of(number).ok_or_else(|| {
+            format!(
+                "it is of the unknown kind {}; update the program",
+                header.kind
+            )
+        })?;
         let length = header.length;
         let wrong = || format!("its {length} bytes do not fit the number of its points");
         let (count, rest) = payload.split_first_chunk::<8>().ok_or_else(wrong)?;
@@ -184,11 +210,19 @@ impl Change {
         let needed = values
             .checked_mul(4)
             .and_then(|bytes| bytes.checked_add(8)?.checked_mul(count)?.checked_add(8));
-        if needed != Some(length) || rest.len() as u64 + 8 < length {
+        let fits = |needed: u64| match has_block {
+            true => needed.checked_add(8).is_some_and(|least| least <= length),
+            false => needed == length,
+        };
+        if !needed.is_some_and(fits) || rest.len() as u64 + 8 < length {
             return Err(wrong());
         }
         let (ids, rest) = rest.split_at(count as usize * 8);
-        let (vectors, padding) = rest.split_at((count * values) as usize * 4);
+        let (vectors, rest) = rest.split_at((count * values) as usize * 4);
+        let (block, padding) = match has_block {
+            true => split_block(rest, length - needed.unwrap_or(length)).ok_or_else(wrong)?,
+            false => (None, rest),
+        };
         if padding.iter().any(|byte| *byte != 0) {
             return Err("its padding is not zero".into());
         }
@@ -201,6 +235,7 @@ impl Change {
                 .iter()
                 .map(|bytes| f32::from_le_bytes(*bytes))
                 .collect(),
+            block,
         })
     }
 
@@ -210,6 +245,26 @@ impl Change {
             Kind::Add => index.add_only(Rows::new(&self.vectors, index.dim())?, &self.ids),
             Kind::Remove => index.remove_only(&self.ids).map(|_| ()),
             Kind::Update => index.update_only(Rows::new(&self.vectors, index.dim())?, &self.ids),
+            Kind::Upsert => index.upsert_only(Rows::new(&self.vectors, index.dim())?, &self.ids),
+        }?;
+        match &self.block {
+            Some(block) => (index.attachment.push(block.clone())).map_err(|source| Error::Io {
+                path: "the table of the index".into(),
+                source,
+            }),
+            None => Ok(()),
         }
     }
+}
+
+/// The block at the start of `bytes`, and the padding after it. The block has its length before it, and both are
+/// `length` bytes.
+fn split_block(bytes: &[u8], length: u64) -> Option<(Option<Bytes>, &[u8])> {
+    let (own, rest) = bytes.split_first_chunk::<8>()?;
+    let own = u64::from_le_bytes(*own);
+    if own.checked_add(8) != Some(length) {
+        return None;
+    }
+    let (block, padding) = rest.split_at_checked(usize::try_from(own).ok()?)?;
+    Some((Some(Bytes::copy_from_slice(block)), padding))
 }

@@ -215,6 +215,7 @@ fn finish_job(
     for change in changes {
         change.apply(&mut next)?;
     }
+    next.attachment = current.attachment.clone();
     if let Writer::Directory(directory) = &mut state.writer {
         next.compact()?;
         directory.checkpoint(&next)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use garlic_core::metric::Embedding;
 use garlic_core::pool::{ObjectPool, Workers};
 use garlic_core::vectors::StoredVectors;
-use garlic_core::{Error, Metric, Result, Transform};
+use garlic_core::{Attachment, Error, Metric, Result, Transform};
 
 /// A nearest-neighbour index. It contains the vectors.
 ///
@@ -29,6 +29,8 @@ pub struct Index {
     pub(crate) build_stats: BuildStats,
     /// Points that lie where no cell was fitted. Every search reads them.
     pub(crate) uncovered: UncoveredPoints,
+    /// What the index carries for its points beside the vectors.
+    pub(crate) attachment: Attachment,
     /// Scratch buffers that searches borrow.
     pub(crate) scratch: ObjectPool,
     pub(crate) workers: Workers,
@@ -53,9 +55,21 @@ impl Index {
             calibration: Arc::new(calibration),
             build_stats,
             uncovered: UncoveredPoints::default(),
+            attachment: Attachment::default(),
             scratch: ObjectPool::default(),
             workers: Workers::default(),
         }
+    }
+
+    /// What the index carries for its points beside the vectors, such as names and columns. Changes of the index keep
+    /// it. The index does not look into it.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// Replaces the attachment.
+    pub fn set_attachment(&mut self, attachment: Attachment) {
+        self.attachment = attachment;
     }
 
     /// Number of vectors.

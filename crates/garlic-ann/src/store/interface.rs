@@ -5,8 +5,8 @@ use std::path::Path;
 use garlic_core::config::Parameters as _;
 use garlic_core::metric::Embedding;
 use garlic_core::{
-    Answer, CellShapes, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch, Result, Rows,
-    Search, Transform,
+    Answer, Attachment, CellShapes, Memory, Metric, NeighborIndex, NeighborSearcher, RangeSearch,
+    Result, Rows, Search, Transform,
 };
 use serde_json::{Value, json};
 
@@ -108,6 +108,10 @@ impl NeighborIndex for Index {
 
     fn next_id(&self) -> u64 {
         self.next_id()
+    }
+
+    fn attachment(&self) -> &Attachment {
+        self.attachment()
     }
 
     fn transform(&self) -> &Transform {

@@ -126,7 +126,8 @@ pub(super) fn read<R: Source>(reader: &mut Reader<R>) -> Result<Meta, Fault> {
     let Body::Tempered { calibration } = &meta.body;
     super::validate::check_calibration(calibration)?;
     let with_graph = reader.layout().length(Kind::Graph).is_some();
-    file::check_meta(&meta, reader, super::kinds(with_graph))?;
+    let with_table = reader.layout().length(Kind::Table).is_some();
+    file::check_meta(&meta, reader, super::kinds(with_graph, with_table))?;
     Ok(meta)
 }
 

@@ -28,15 +28,16 @@ use std::sync::Arc;
 use garlic_core::file::atomic::{Disk, FileOps};
 use garlic_core::file::{
     self, Access, Decode, Fault, Kind, MAX_META, Reader, Sections, Source, inconsistent, put,
-    put_transform, put_vectors, read_ids, read_transform, read_vectors, with_path,
+    put_attachment, put_transform, put_vectors, read_attachment, read_ids, read_transform,
+    read_vectors, with_path,
 };
 use garlic_core::metric::Embedding;
 use garlic_core::vectors::StoredVectors;
-use garlic_core::{FormatError, Result};
+use garlic_core::{Bytes, FormatError, Result};
 
 use meta::{Body, Meta, StoredConfig};
 
-/// The sections of an index with a neighbour graph, in the order of the file.
+/// The sections of an index with a neighbour graph and a table, in the order of the file.
 const KINDS: &[Kind] = &[
     Kind::Meta,
     Kind::Space,
@@ -46,13 +47,31 @@ const KINDS: &[Kind] = &[
     Kind::Vectors,
     Kind::Ids,
     Kind::Graph,
+    Kind::Table,
 ];
 
-/// The sections of an index with or without a neighbour graph.
-fn kinds(with_graph: bool) -> &'static [Kind] {
-    match with_graph {
-        true => KINDS,
-        false => &KINDS[..KINDS.len() - 1],
+/// The sections of an index with a table and without a neighbour graph.
+const KINDS_WITHOUT_GRAPH: &[Kind] = &[
+    Kind::Meta,
+    Kind::Space,
+    Kind::Cells,
+    Kind::Learned,
+    Kind::Codes,
+    Kind::Vectors,
+    Kind::Ids,
+    Kind::Table,
+];
+
+/// The sections of an index with or without a neighbour graph and a table.
+fn kinds(with_graph: bool, with_table: bool) -> &'static [Kind] {
+    let all = if with_graph {
+        KINDS
+    } else {
+        KINDS_WITHOUT_GRAPH
+    };
+    match with_table {
+        true => all,
+        false => &all[..all.len() - 1],
     }
 }
 
@@ -153,6 +172,7 @@ impl PartialEq for Index {
             && self.segment == other.segment
             && self.calibration == other.calibration
             && self.build_stats == other.build_stats
+            && self.attachment == other.attachment
     }
 }
 
@@ -164,10 +184,11 @@ pub(crate) fn save_to<P: FileOps>(place: &P, index: &Index, path: &Path) -> Resu
     file::save(place, path, &encoded)
 }
 
-/// An index with its encoded META section.
+/// An index with its encoded META section and the blocks of its table.
 struct Encoded<'a> {
     index: &'a Index,
     meta: Vec<u8>,
+    table: Vec<Bytes>,
 }
 
 impl<'a> Encoded<'a> {
@@ -184,13 +205,20 @@ impl<'a> Encoded<'a> {
             },
             build_stats: index.build_stats,
         })?;
-        Ok(Self { index, meta })
+        Ok(Self {
+            index,
+            meta,
+            table: index.attachment.blocks()?,
+        })
     }
 }
 
 impl Sections for Encoded<'_> {
     fn kinds(&self) -> &'static [Kind] {
-        kinds(self.index.segment.graph.is_some())
+        kinds(
+            self.index.segment.graph.is_some(),
+            !self.index.attachment.is_none(),
+        )
     }
 
     fn check(&self, _: u64) -> io::Result<()> {
@@ -235,6 +263,7 @@ impl Sections for Encoded<'_> {
                 Some(graph) => graph::write(graph, out),
                 None => Ok(()),
             },
+            Kind::Table => put_attachment(&self.table, out),
             _ => sections::write(segment, kind, out),
         }
     }
@@ -258,6 +287,7 @@ impl Decode for Index {
         if reader.layout().length(Kind::Graph).is_some() {
             segment.graph = graph::read(reader, points, dim)?.map(Arc::new);
         }
+        let attachment = read_attachment(reader)?;
         let Body::Tempered { calibration } = meta.body;
         let index = Index::new(
             meta.config.0,
@@ -269,6 +299,7 @@ impl Decode for Index {
         );
         Ok(Index {
             calibration: Arc::new(calibration),
+            attachment,
             ..index
         })
     }

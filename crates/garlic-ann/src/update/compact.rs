@@ -146,6 +146,7 @@ impl Index {
             calibration: Arc::clone(&self.calibration),
             workers: self.workers.clone(),
             uncovered: self.uncovered.clone(),
+            attachment: self.attachment.clone(),
             ..compacted
         };
         (compacted, origin)

@@ -115,6 +115,29 @@ impl Index {
         Ok(())
     }
 
+    /// Replaces the vectors of the identifiers that exist and adds the others.
+    ///
+    /// # Errors
+    /// Fails as [`Index::add`] does, except that identifiers may exist. On an error the index is unchanged.
+    pub fn upsert(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let mut next = self.clone();
+        next.upsert_only(vectors, ids)?;
+        next.maintain()?;
+        *self = next;
+        Ok(())
+    }
+
+    /// [`Index::upsert`] without maintenance.
+    pub(crate) fn upsert_only(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        let (mut next, embedded) = self.prepared_for(vectors, ids)?;
+        next.change(|index| {
+            index.remove_points(ids)?;
+            index.insert(embedded.rows(), ids)
+        })?;
+        *self = next;
+        Ok(())
+    }
+
     /// Checks the vectors. Returns an index that can store them, and the embedded vectors. Usually that is this index.
     /// If needed, it has room for longer vectors or stores 32-bit floats instead of bytes.
     fn prepared_for<'a>(&self, vectors: Rows<'a>, ids: &[u64]) -> Result<(Self, Embedded<'a>)> {

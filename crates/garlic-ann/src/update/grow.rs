@@ -245,6 +245,7 @@ impl Index {
         let mut next = Index {
             config: self.config.clone(),
             workers: self.workers.clone(),
+            attachment: self.attachment.clone(),
             ..built
         };
         let calibration = (*next.calibration).clone();

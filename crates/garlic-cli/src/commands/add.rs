@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use garlic_ann::{Drift, Error, Index};
 use garlic_data::Vectors;
+use garlic_table::{Change, Ids, RecordBatch, existing};
 use serde_json::{Value, json};
 
 use crate::args::positive;
+use crate::columns;
 use crate::exit::Fault;
 use crate::ids;
 use crate::input;
@@ -35,11 +37,14 @@ pub(crate) struct Args {
     index: PathBuf,
     /// Vectors to add: a file, or the name of a data set
     vectors: PathBuf,
-    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
+    /// Identifiers of the vectors, numbers or names as those of the index: text with one per line, .npy, .ivecs or .ibin;
+    /// `-` reads text from standard input
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
-    /// Replace the vectors of identifiers that exist
-    #[arg(long, requires = "ids")]
+    #[command(flatten)]
+    columns: columns::Source,
+    /// Replace the vectors of identifiers that exist; their columns stay
+    #[arg(long, requires = "ids", conflicts_with = "columns_from")]
     update: bool,
     /// Vectors per batch
     #[arg(long, value_name = "N", default_value = "10000", value_parser = positive)]
@@ -59,6 +64,7 @@ const EXAMPLES: &str = "\
 Examples:
   garlic add vectors.garlic more.npy
   garlic add live-index more.fvecs --ids more.txt --batch 1000
+  garlic add pages.garlic more.npy --ids more.txt --columns-from more.csv
   garlic add live-index more.npy --no-wait
   garlic add live-index changed.npy --ids changed.txt --update --json";
 
@@ -66,16 +72,23 @@ Examples:
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = names::data(&args.vectors)?;
     let vectors = input::base_vectors(&path)?;
-    let given = match &args.ids {
-        Some(ids) => Some(ids::read_for(ids, &vectors, &path)?),
-        None => None,
-    };
     let mut inputs = vec![path.as_path()];
     inputs.extend(args.ids.as_deref());
+    inputs.extend(args.columns.columns_from.as_deref());
+    let columns = args.columns.read(&vectors)?;
     let mut writer = Writer::open(&args.index, &inputs)?;
+    // The first points of an index decide whether points have names.
+    let named = match writer.snapshot()?.next_id() {
+        0 => None,
+        _ => Some(writer.is_named()?),
+    };
+    let given = match &args.ids {
+        Some(ids) => Some(ids::read_for(ids, &vectors, &path, named)?),
+        None => None,
+    };
     let mut meter = Meter::new(args.quiet || args.json);
 
-    let before = writer.snapshot();
+    let before = writer.snapshot()?;
     input::check_dimension(&before, &vectors, &path)?;
     if let Some(made_for) = input::metric(&path)?.filter(|m| *m != before.metric()) {
         meter.note(&format!(
@@ -87,9 +100,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let first = given.is_none().then(|| before.next_id());
     let ids = given.unwrap_or_else(|| {
         let first = first.unwrap_or(0);
-        (0..vectors.rows() as u64)
-            .map(|i| first.saturating_add(i))
-            .collect()
+        let numbers = (0..vectors.rows() as u64).map(|i| first.saturating_add(i));
+        Ids::Numbers(numbers.collect())
     });
     check(&before, &ids, args.update).map_err(|e| writer.failed(e))?;
     // What is shared with a copy would have to be copied to be changed.
@@ -97,7 +109,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let watch = Watch::start();
     let start = Instant::now();
-    put_all(args, &mut writer, &vectors, &ids, &watch, &mut meter)?;
+    let rows = Given {
+        vectors: &vectors,
+        ids: &ids,
+        columns: columns.as_ref(),
+    };
+    put_all(args, &mut writer, &rows, &watch, &mut meter)?;
     meter.finish();
     let given_up = writer.is_training() && args.no_wait;
     if writer.is_training() && !given_up {
@@ -219,32 +236,55 @@ impl Done {
 }
 
 /// What the index would refuse in some batch, found before the first.
-fn check(index: &Index, ids: &[u64], update: bool) -> garlic_ann::Result<()> {
-    if let Some(id) = ids::twice(ids) {
-        return Err(Error::IdTwice { id });
+fn check(index: &Index, ids: &Ids, update: bool) -> garlic_ann::Result<()> {
+    match ids {
+        Ids::Numbers(numbers) => {
+            if let Some(id) = ids::twice(numbers) {
+                return Err(Error::IdTwice { id });
+            }
+            match numbers.iter().find(|id| index.contains(**id) != update) {
+                None => Ok(()),
+                Some(&id) if update => Err(Error::UnknownId { id }),
+                Some(&id) => Err(Error::IdExists { id }),
+            }
+        }
+        Ids::Names(_) if update => existing(index, ids.len(), ids).map(|_| ()),
+        Ids::Names(_) => Change::put(index, ids.len(), Some(ids), None, false).map(|_| ()),
     }
-    match ids.iter().find(|id| index.contains(**id) != update) {
-        None => Ok(()),
-        Some(&id) if update => Err(Error::UnknownId { id }),
-        Some(&id) => Err(Error::IdExists { id }),
+}
+
+/// What the user gives for the new points.
+struct Given<'a> {
+    vectors: &'a Vectors,
+    ids: &'a Ids,
+    columns: Option<&'a RecordBatch>,
+}
+
+/// Some of the identifiers.
+fn part(ids: &Ids, range: std::ops::Range<usize>) -> Ids {
+    match ids {
+        Ids::Numbers(numbers) => Ids::Numbers(numbers[range].to_vec()),
+        Ids::Names(names) => Ids::Names(names[range].to_vec()),
     }
 }
 
 fn put_all(
     args: &Args,
     writer: &mut Writer,
-    vectors: &Vectors,
-    ids: &[u64],
+    given: &Given<'_>,
     watch: &Watch,
     meter: &mut Meter,
 ) -> anyhow::Result<()> {
-    let values = vectors.to_f32();
-    let (dim, total) = (vectors.dim(), ids.len());
+    let values = given.vectors.to_f32();
+    let (dim, total) = (given.vectors.dim(), given.ids.len());
     if total > args.batch {
         meter.start("adding", total);
     }
     let mut done = 0;
-    for (batch, names) in values.chunks(args.batch * dim).zip(ids.chunks(args.batch)) {
+    for batch in values.chunks(args.batch * dim) {
+        let count = batch.len() / dim;
+        let ids = part(given.ids, done..done + count);
+        let columns = given.columns.map(|columns| columns.slice(done, count));
         // How far a directory has come is part of every message: what is in it stays.
         let so_far = match writer.is_directory() && done > 0 {
             true => format!("the first {done} of {total} vectors are in the index"),
@@ -254,14 +294,19 @@ fn put_all(
             return Err(Fault::cancelled_after(&so_far));
         }
         if !args.update
-            && let Some(points) = writer.trains_with(names.len())
+            && let Some(points) = writer.trains_with(count)
         {
             meter.note(&format!(
                 "training anew, on {} points",
                 table::count(points)
             ));
         }
-        if let Err(error) = writer.put(input::rows(batch, dim)?, names, args.update) {
+        if let Err(error) = writer.put(
+            input::rows(batch, dim)?,
+            &ids,
+            columns.as_ref(),
+            args.update,
+        ) {
             // After a failure of the device nobody knows about the first batch, either.
             let unknown = done == 0 && matches!(error, Error::Io { .. });
             let error = writer.failed(counted_from(error, done));
@@ -271,7 +316,7 @@ fn put_all(
                 error.context(so_far)
             });
         }
-        done += names.len();
+        done += count;
         meter.set(done, total, "");
     }
     Ok(())

@@ -8,9 +8,11 @@ use anyhow::Context as _;
 use garlic_ann::{BuildReport, EXHAUSTIVE_POINTS, Index, Live, Metric, NeighborIndex, Rows};
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Feature, Preset, describe};
 use garlic_data::Vectors;
+use garlic_table::FirstRows;
 use serde_json::{Value, json};
 
 use crate::args::{positive, recall, share};
+use crate::columns;
 use crate::exit::Fault;
 use crate::ids;
 use crate::input;
@@ -50,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     live: bool,
     /// Make an index without points; it needs --dim or --train-on
-    #[arg(long, conflicts_with_all = ["data", "ids", "partition", "history", "train_fraction"])]
+    #[arg(long, conflicts_with_all = ["data", "ids", "columns_from", "partition", "history", "train_fraction"])]
     empty: bool,
     /// Dimension of the vectors that an empty index takes
     #[arg(long, value_name = "N", value_parser = positive, requires = "empty")]
@@ -58,10 +60,12 @@ pub(crate) struct Args {
     /// Sample to fit the cells and the calibration of an empty index to: a file, or the name of a data set
     #[arg(long, value_name = "SAMPLE", requires = "empty")]
     train_on: Option<PathBuf>,
-    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
-    /// [default: row numbers]
+    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input. They
+    /// are numbers if every line is a whole number, and names otherwise [default: row numbers]
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
+    #[command(flatten)]
+    columns: columns::Source,
     /// Use these cells: a file with the cell number of each vector (text with one per line, .npy, .ivecs or .ibin), or
     /// an index, where each vector joins the nearest cell
     #[arg(long, value_name = "FILE")]
@@ -111,6 +115,7 @@ Examples:
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
   garlic build embeddings.npy -o embeddings.garlic --metric cosine
   garlic build vectors.npy -o live-index --live --ids ids.txt
+  garlic build pages.npy -o pages.garlic --ids names.txt --columns-from pages.csv --columns lang,year
   garlic build --empty --dim 128 -o vectors.garlic
   garlic build --empty --train-on sample.npy -o live-index --live
   garlic build vectors.npy -o vectors.garlic --partition labels.npy
@@ -214,6 +219,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
     inputs.extend(args.ids.as_deref());
+    inputs.extend(args.columns.columns_from.as_deref());
     inputs.extend(args.partition.as_deref());
     let sample_path = args.queries_like.as_deref().map(names::data).transpose()?;
     inputs.extend(sample_path.as_deref());
@@ -237,17 +243,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     reporter.note(&format!("reading {}", data_path.display()));
     let data = input::base_vectors(&data_path)?;
     let given = match &args.ids {
-        Some(ids) => Some(ids::read_for(ids, &data, &data_path)?),
+        Some(ids) => Some(ids::read_for(ids, &data, &data_path, None)?),
         None => None,
     };
+    let columns = args.columns.read(&data)?;
+    let beside = FirstRows::new(data.rows(), given, columns.as_ref())?;
     let watch = Watch::start();
     let threads = args.threads.unwrap_or_else(system::default_threads);
     let mut builder = AnyBuilder::new(config)
         .threads(threads)
         .progress(|p| reporter.update(p))
         .cancel(watch.cancel());
-    if let Some(ids) = given {
-        builder = builder.ids(ids);
+    if let Some(numbers) = beside.numbers() {
+        builder = builder.ids(numbers);
     }
     if let Some(path) = &args.partition {
         let values = data.to_f32();
@@ -272,6 +280,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Ctrl-C while the last bins were made counts as well.
     watch.check()?;
     let (index, report) = built.with_context(|| data_path.display().to_string())?;
+    let index = beside.attach(index);
     write(args, &index)?;
     if let (Some(path), Some(history)) = (&args.history, index.history()) {
         let text = serde_json::to_vec_pretty(&history)?;

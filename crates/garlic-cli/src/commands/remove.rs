@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use garlic_table::Ids;
 use serde_json::json;
 
 use crate::exit::Fault;
@@ -22,8 +23,8 @@ pub(crate) struct Args {
     /// Index file or index directory
     index: PathBuf,
     /// Identifiers to remove
-    #[arg(value_name = "ID", value_parser = ids::parse)]
-    id: Vec<u64>,
+    #[arg(value_name = "ID")]
+    id: Vec<String>,
     /// More identifiers: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
@@ -43,26 +44,21 @@ Examples:
 
 /// Removes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let mut ids = args.id.clone();
-    match &args.ids {
-        Some(file) => ids.extend(ids::read(file)?),
-        None if ids.is_empty() => {
-            return Err(Fault::usage(
-                "no identifiers to remove; name some, or a file of them with --ids",
-            ));
-        }
-        None => {}
+    if args.ids.is_none() && args.id.is_empty() {
+        return Err(Fault::usage(
+            "no identifiers to remove; name some, or a file of them with --ids",
+        ));
     }
-    let ids = ids::sorted(ids);
     let inputs: Vec<_> = args.ids.as_deref().into_iter().collect();
     let mut writer = Writer::open(&args.index, &inputs)?;
+    let ids = named(args, writer.is_named()?)?;
 
     // A first Ctrl-C waits until the change is whole.
     let watch = Watch::start();
     let start = Instant::now();
     let removed = writer.remove(&ids).map_err(|e| writer.failed(e))?;
     let index = match removed {
-        0 => writer.snapshot(),
+        0 => writer.snapshot()?,
         _ => writer.finish()?,
     };
     let seconds = start.elapsed().as_secs_f64();
@@ -96,4 +92,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ];
     entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
     output::print(&table::list(&entries))
+}
+
+/// The identifiers to remove, each once: names, or numbers.
+fn named(args: &Args, is_named: bool) -> anyhow::Result<Ids> {
+    let listed = match &args.ids {
+        Some(file) => ids::read_any(file, Some(is_named))?,
+        None => Ids::Numbers(Vec::new()),
+    };
+    match (is_named, listed) {
+        (true, Ids::Names(names)) => {
+            let mut names = [&args.id[..], &names].concat();
+            names.sort_unstable();
+            names.dedup();
+            Ok(Ids::Names(names))
+        }
+        (true, Ids::Numbers(numbers)) if numbers.is_empty() => {
+            let mut names = args.id.clone();
+            names.sort_unstable();
+            names.dedup();
+            Ok(Ids::Names(names))
+        }
+        (_, Ids::Numbers(mut numbers)) => {
+            for id in &args.id {
+                let number = ids::parse(id).map_err(|rule| {
+                    Fault::usage(format!("`{id}` is no identifier of this index: it {rule}"))
+                })?;
+                numbers.push(number);
+            }
+            Ok(Ids::Numbers(ids::sorted(numbers)))
+        }
+        (false, names @ Ids::Names(_)) => Ok(names),
+    }
 }

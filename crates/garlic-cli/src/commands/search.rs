@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use garlic_ann::{Answer, Filter, NeighborIndex, RangeSearch, Rows};
 use garlic_eval::Params;
+use garlic_table::Snapshot;
 use serde_json::json;
 
 use crate::args::{positive, radius, recall, share};
 use crate::exit::Fault;
-use crate::filter;
+use crate::filter::Restriction;
 use crate::hits::{Format, Hits};
 use crate::input;
 use crate::interrupt::Watch;
@@ -60,6 +61,12 @@ pub(crate) struct Args {
     /// Leave out points with these identifiers; same formats
     #[arg(long, value_name = "FILE")]
     exclude_ids: Option<PathBuf>,
+    /// Search only points for which this expression over the columns and `id` is true, such as "lang = 'en' AND year > 2015"
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// Columns to write with each neighbour, separated by commas; to .csv, .json and standard output
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
     /// File to write, `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -99,6 +106,7 @@ Examples:
   garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy --exact
   garlic search fm.garlic fashion-mnist-784-euclidean -o - --json | head -1
   garlic search live-index queries.npy -k 10 -o hits.csv --filter-ids allowed.txt
+  garlic search pages.garlic queries.npy -o - --filter \"lang = 'en' AND year > 2015\" --columns title,year
   garlic search live-index queries.npy --radius 0.5 -o hits.jsonl";
 
 /// Searches and writes.
@@ -107,21 +115,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let queries_path = names::data(&args.queries)?;
     let format = check_outputs(args, &queries_path, to_stdout)?;
 
-    let index = place::open(&args.index)?;
+    let snapshot = Snapshot::new(place::open(&args.index)?)?;
+    let index = snapshot.index();
     let queries = input::query_vectors(&queries_path)?;
-    input::check_dimension(&*index, &queries, &queries_path)?;
+    input::check_dimension(&**index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
-    let filter = filter::read(
-        args.filter_ids.as_deref(),
-        args.exclude_ids.as_deref(),
-        &*index,
-    )?;
+    let restriction = Restriction {
+        allow: args.filter_ids.as_deref(),
+        deny: args.exclude_ids.as_deref(),
+        expression: args.filter.as_deref(),
+    };
+    let filter = restriction.read(&snapshot)?;
     let start = Instant::now();
     let rows = input::rows(&values, queries.dim())?;
     let answers = match args.radius {
-        Some(radius) => within(args, &*index, rows, radius, filter, threads)?,
-        None => nearest(args, &*index, rows, filter, threads)?,
+        Some(radius) => within(args, &**index, rows, radius, filter, threads)?,
+        None => nearest(args, &**index, rows, filter, threads)?,
     };
     let seconds = start.elapsed().as_secs_f64();
 
@@ -131,7 +141,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(_) => longest.max(1),
         None => args.k,
     };
-    let hits = Hits::new(&answers, width, index.metric());
+    let hits = Hits::new(&answers, width, index.metric()).with_rows(&snapshot, &args.columns)?;
+    if format == Format::Ids && (hits.has_names() || !args.columns.is_empty()) {
+        return Err(Fault::usage(format!(
+            "{}: a table of numbers holds neither names nor columns; use .csv or .jsonl",
+            args.output.display()
+        )));
+    }
     if to_stdout {
         output::with_stdout(|out| hits.write_text(out, format))?;
     } else {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use garlic_ann::Index;
 use garlic_ann::live::Files;
 use garlic_ann::store::Summary;
-use garlic_any::AnyIndex;
 use serde_json::{Value, json};
 
 use crate::output;
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (summary, index, files) = place::verify_directory(&args.index)?;
         (summary, Some((files, index)))
     } else {
-        (AnyIndex::verify(&args.index)?, None)
+        (garlic_table::verify(&args.index)?, None)
     };
     if args.json {
         let mut object = json!({ "index": args.index, "ok": true });

@@ -46,11 +46,13 @@ pub enum Kind {
     Ids = 11,
     /// `garlic-ann`: neighbour lists and their codes, if the index has a graph.
     Graph = 12,
+    /// Names and columns of the points, if the index has them.
+    Table = 13,
 }
 
 impl Kind {
     /// All kinds, in the order of the file.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Meta,
         Kind::Space,
         Kind::Means,
@@ -63,6 +65,7 @@ impl Kind {
         Kind::Vectors,
         Kind::Ids,
         Kind::Graph,
+        Kind::Table,
     ];
     /// The name in messages.
     pub fn name(self) -> &'static str {
@@ -79,6 +82,7 @@ impl Kind {
             Kind::Vectors => "VECTORS",
             Kind::Ids => "IDS",
             Kind::Graph => "GRAPH",
+            Kind::Table => "TABLE",
         }
     }
 

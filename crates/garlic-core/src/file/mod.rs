@@ -6,6 +6,7 @@
 //! and later stay readable.
 
 pub mod atomic;
+mod attachment;
 mod common;
 mod error;
 mod layout;
@@ -15,6 +16,7 @@ mod section;
 mod source;
 mod write;
 
+pub use attachment::{put_attachment, read_attachment};
 pub use common::{
     Meta, check_axes, check_meta, matrix, product, put_transform, put_vectors, read_ids, read_meta,
     read_transform, read_vectors,

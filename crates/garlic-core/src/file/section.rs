@@ -4,6 +4,8 @@
 //! the rest of its section. Arrays are read directly into their final memory. Those of a mapped file stay there,
 //! unchecked.
 
+use bytes::Bytes;
+
 use super::error::{Fault, FormatError, inconsistent};
 use super::layout::{ALIGNMENT, Entry};
 use super::read::{Reader, read_exact};
@@ -97,6 +99,22 @@ impl<'a, R: Source> Section<'a, R> {
         let mut blank = Blank::new(len).ok_or_else(|| self.no_memory::<T>(count))?;
         self.fill(&mut blank)?;
         Ok(blank.freeze())
+    }
+
+    /// The next `count` bytes after alignment. Those of a mapped file stay there.
+    pub fn block(&mut self, count: u64) -> Result<Bytes, Fault> {
+        self.align()?;
+        let len = self.fits::<u8>(count)?;
+        if self.is_mapped
+            && let Some(map) = self.reader.inner.map()
+            && let Ok(from) = usize::try_from(self.reader.position)
+            && let Some(end) = from.checked_add(len).filter(|end| *end <= map.len())
+        {
+            let block = map.slice(from..end);
+            self.pass(len);
+            return Ok(block);
+        }
+        self.words::<u8>(count).map(Bytes::from)
     }
 
     /// Skips padding up to the next multiple of [`ALIGNMENT`].

@@ -10,7 +10,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::KINDS;
+use super::kinds;
 use crate::config::Config;
 use crate::index::{Coverage, GaussianIndex};
 use crate::training::History;
@@ -167,7 +167,8 @@ pub(super) fn read<R: Source>(reader: &mut Reader<R>) -> Result<(Meta, Embedding
     }
     let valid = meta.config.0.validate();
     valid.map_err(|error| wrong(error.to_string()))?;
-    check_meta(&meta, reader, KINDS)?;
+    let with_table = reader.layout().length(Kind::Table).is_some();
+    check_meta(&meta, reader, kinds(with_table))?;
     let metric = meta.config.0.metric;
     let embedding = Embedding::restore(metric, meta.longest, meta.dim)
         .ok_or_else(|| wrong("`longest` is not what the metric asks for".into()))?;

@@ -21,14 +21,15 @@ use std::path::Path;
 use garlic_core::file::atomic::Disk;
 use garlic_core::file::{
     self, Access, Decode, Fault, FormatError, Kind, Reader, Sections, Source, Summary, put,
-    put_transform, put_vectors, read_ids, read_transform, read_vectors, with_path,
+    put_attachment, put_transform, put_vectors, read_attachment, read_ids, read_transform,
+    read_vectors, with_path,
 };
-use garlic_core::{Error, Result};
+use garlic_core::{Bytes, Error, Result};
 
 use crate::index::{GaussianIndex, Parts};
 use meta::Meta;
 
-/// The sections of a file, in their order.
+/// The sections of a file with a table, in their order.
 const KINDS: &[Kind] = &[
     Kind::Meta,
     Kind::Space,
@@ -38,7 +39,16 @@ const KINDS: &[Kind] = &[
     Kind::Bins,
     Kind::Vectors,
     Kind::Ids,
+    Kind::Table,
 ];
+
+/// The sections of a file with or without a table.
+fn kinds(with_table: bool) -> &'static [Kind] {
+    match with_table {
+        true => KINDS,
+        false => &KINDS[..KINDS.len() - 1],
+    }
+}
 
 impl GaussianIndex {
     /// Writes the index to `path`, replacing what is there all at once.
@@ -128,18 +138,23 @@ impl GaussianIndex {
 struct Encoded<'a> {
     index: &'a GaussianIndex,
     meta: Vec<u8>,
+    table: Vec<Bytes>,
 }
 
 impl<'a> Encoded<'a> {
     fn new(index: &'a GaussianIndex) -> io::Result<Self> {
         let meta = serde_json::to_vec(&meta::of(index))?;
-        Ok(Self { index, meta })
+        Ok(Self {
+            index,
+            meta,
+            table: index.attachment.blocks()?,
+        })
     }
 }
 
 impl Sections for Encoded<'_> {
     fn kinds(&self) -> &'static [Kind] {
-        KINDS
+        kinds(!self.index.attachment.is_none())
     }
 
     fn check(&self, file_len: u64) -> io::Result<()> {
@@ -174,6 +189,7 @@ impl Sections for Encoded<'_> {
             Kind::Bins => bins::write(&trained.cells, out),
             Kind::Vectors => put_vectors(&self.index.vectors, out),
             Kind::Ids => put(out, &self.index.ids),
+            Kind::Table => put_attachment(&self.table, out),
             // Of the other kind of index.
             Kind::Cells | Kind::Learned | Kind::Codes | Kind::Graph => Ok(()),
         }
@@ -188,13 +204,15 @@ impl Decode for GaussianIndex {
         let trained = cells::read(reader, &meta)?;
         let vectors = read_vectors(reader, meta.points, meta.dim, meta.element)?;
         let ids = read_ids(reader, meta.points)?;
-        Ok(Self::from(Parts {
+        let mut index = Self::from(Parts {
             config: meta.config.0,
             embedding,
             transform,
             trained,
             vectors,
             ids,
-        }))
+        });
+        index.attachment = read_attachment(reader)?;
+        Ok(index)
     }
 }

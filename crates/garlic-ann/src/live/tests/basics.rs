@@ -30,7 +30,7 @@ fn a_directory_is_what_was_done_to_it() {
         assert_eq!(state(&reader.snapshot()), script.states[number + 1]);
     }
     let status = live.status().unwrap();
-    assert_eq!((status.generation, status.log_batches), (3, 3));
+    assert_eq!((status.generation, status.log_batches), (3, 4));
     let log = fs::metadata(path.join("log-3")).unwrap().len();
     assert_eq!(status.log_bytes, log);
     let index = fs::metadata(path.join("index-3.garlic")).unwrap().len();
@@ -220,6 +220,7 @@ fn damage_is_an_error_that_says_where() {
         kind: Kind::Update,
         ids: &[60],
         vectors: &vector(60, 0),
+        block: None,
     };
     let (head, vectors, padding) = batch.encode(1, 0, 0);
     disk.edit(&directory().join("log-1"), |bytes| {

@@ -27,6 +27,11 @@ fn batches() -> Vec<(Kind, Vec<u64>, Vec<f32>)> {
     ]
 }
 
+/// What a record adds to the attachment: every other one something.
+fn block(number: usize) -> Option<&'static [u8]> {
+    (number % 2 == 1).then_some(&b"rows of a table"[..number.min(15)])
+}
+
 /// A log, and where its records begin and the last one ends. Every record was synced before the next if `synced`.
 fn sample(synced: bool) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = log::header(GENERATION, DIM).to_vec();
@@ -36,6 +41,7 @@ fn sample(synced: bool) -> (Vec<u8>, Vec<usize>) {
             kind: *kind,
             ids,
             vectors,
+            block: block(number),
         };
         let number = number as u64;
         let durable = if synced { number } else { 0 };
@@ -58,8 +64,13 @@ fn read(bytes: &[u8]) -> (Result<Replay, Fault>, Vec<Change>) {
 }
 
 fn expected() -> Vec<Change> {
-    let change = |(kind, ids, vectors)| Change { kind, ids, vectors };
-    batches().into_iter().map(change).collect()
+    let change = |(number, (kind, ids, vectors))| Change {
+        kind,
+        ids,
+        vectors,
+        block: block(number).map(Into::into),
+    };
+    batches().into_iter().enumerate().map(change).collect()
 }
 
 #[test]

@@ -297,6 +297,7 @@ fn a_journal_notes_what_comes_while_one_job_is_done() {
         kind: Kind::Add,
         ids: &[9; 2100][..count],
         vectors: &data[..count * DIM],
+        block: None,
     };
     assert!(state.job(&index).is_none(), "nothing is due");
     state.record(&batch(2100));

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use garlic_core::file::{self, Kind, Layout, Reader, Sections};
 
-use super::super::{Encoded, KINDS};
+use super::super::{Encoded, kinds};
 use super::*;
 
 fn layout_of(bytes: &[u8]) -> Layout {
@@ -165,7 +165,8 @@ impl Foreign {
             encoded.write_section(*kind, &mut bytes).unwrap();
             bytes
         };
-        let mut sections: Vec<Vec<u8>> = KINDS.iter().map(section).collect();
+        let own = super::super::kinds(true, false).iter();
+        let mut sections: Vec<Vec<u8>> = own.map(section).collect();
         let meta = String::from_utf8(sections[0].clone()).unwrap();
         sections[0] = change(&meta).into_bytes();
         sections.resize(kinds.len(), Vec::new());
@@ -227,13 +228,13 @@ fn a_meta_that_does_not_fit_the_sections_is_refused() {
         (r#""seed":4"#, r#""sede":4"#, "sede"),
         (r#""calibration""#, r#""calibrations""#, "calibrations"),
     ] {
-        let foreign = Foreign::new(KINDS, |meta| {
+        let foreign = Foreign::new(kinds(true, false), |meta| {
             assert!(meta.contains(from), "{meta}");
             meta.replacen(from, to, 1)
         });
         assert_inconsistent(&foreign.error(), "META", words);
     }
-    let error = Foreign::new(KINDS, |meta| {
+    let error = Foreign::new(kinds(true, false), |meta| {
         meta.replacen(r#""cells":3,"element"#, r#""cells":4,"element"#, 1)
     });
     assert_inconsistent(&error.error(), "CELLS", "3 cells, META says 4");
