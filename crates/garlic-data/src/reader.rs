@@ -332,7 +332,7 @@ impl Reader {
             return None;
         }
         let rows = self.inputs.iter().map(|input| match self.format {
-            Format::Parquet => table::rows(input).ok(),
+            Format::Parquet => table::announced_rows(input).ok(),
             _ => self.header(input).ok().map(|shape| shape.rows),
         });
         rows.sum()

@@ -128,6 +128,8 @@ pub(crate) struct Rows {
     left: Option<RecordBatch>,
     /// Rows that came before.
     row: usize,
+    /// Rows that a footer announces; none once they were counted.
+    announced: Option<usize>,
     dim: Option<usize>,
 }
 
@@ -198,7 +200,7 @@ pub(crate) fn names(input: &Input, format: Format) -> Result<Vec<String>> {
 }
 
 /// Rows of a Parquet file, as its footer says.
-pub(crate) fn rows(input: &Input) -> Result<usize> {
+pub(crate) fn announced_rows(input: &Input) -> Result<usize> {
     let rows = parquet(input)?.metadata().file_metadata().num_rows();
     let rows = u64::try_from(rows).unwrap_or(0);
     to_usize(rows, "the number of rows", &input.origin())
@@ -216,7 +218,7 @@ pub(crate) fn shape(input: &Input, options: &ReadOptions) -> Result<Shape> {
             None => 0,
         },
     };
-    let (rows, origin) = (rows(input)?, input.origin());
+    let (rows, origin) = (announced_rows(input)?, input.origin());
     match (rows, dim) {
         (0, _) => Err(DataError::ZeroRows { origin }),
         (_, 0) => Err(DataError::ZeroDimension { origin }),
@@ -266,8 +268,22 @@ impl Rows {
             rows,
             left: None,
             row: 0,
+            announced: match format {
+                Format::Parquet => Some(announced_rows(input)?),
+                _ => None,
+            },
             dim: None,
         })
+    }
+
+    /// At the end: whether the footer announced as many rows as came.
+    fn miscounted(&mut self) -> Option<DataError> {
+        let announced = self.announced.take()?;
+        let told = format!(
+            "its footer announces {announced} rows, there are {}",
+            self.row
+        );
+        (announced != self.row).then(|| unreadable(self.origin.clone(), self.format, &told))
     }
 
     fn convert(&mut self, table: &RecordBatch) -> Result<Piece> {
@@ -313,7 +329,8 @@ impl Iterator for Rows {
             None => {
                 let tables = &mut self.tables;
                 match guarded(&self.origin, self.format, || tables.next().transpose()) {
-                    Ok(table) => table?,
+                    Ok(Some(table)) => table,
+                    Ok(None) => return self.miscounted().map(Err),
                     Err(error) => return Some(Err(error)),
                 }
             }
