@@ -24,7 +24,10 @@ impl Index {
     /// calling thread does the work.
     pub fn compact(&mut self) -> Result<()> {
         self.check_layout()?;
-        if let Some(compacted) = self.compacted() {
+        let cancel = Cancel::current();
+        let compacted = self.compacted(&cancel);
+        cancel.check()?;
+        if let Some(compacted) = compacted {
             *self = compacted;
         }
         Ok(())
@@ -32,8 +35,9 @@ impl Index {
 
     /// The compacted index, or `None` if there are no changes.
     ///
-    /// It does not fail without threads, so an index can be saved even if the system has run out of them.
-    pub(crate) fn compacted(&self) -> Option<Index> {
+    /// It does not fail without threads, so an index can be saved even if the system has run out of them. What is cancelled
+    /// has no graph and must not be used.
+    pub(crate) fn compacted(&self, cancel: &Cancel) -> Option<Index> {
         self.delta.changes()?;
         let snapshot = Snapshot::new(self);
         Some(match self.workers.get() {
@@ -44,7 +48,7 @@ impl Index {
                         .map(|cell| compact_cell(&snapshot, *cell))
                         .collect()
                 });
-                self.carry_graph(&mut compacted);
+                self.carry_graph(&mut compacted, cancel);
                 compacted
             }),
             Err(_) => self.compacted_with(&snapshot, |cells| {
@@ -57,7 +61,7 @@ impl Index {
     }
 
     /// Carries the neighbour graph over to the compacted index.
-    fn carry_graph(&self, compacted: &mut Index) {
+    fn carry_graph(&self, compacted: &mut Index, cancel: &Cancel) {
         let Some(graph) = &self.segment.graph else {
             return;
         };
@@ -82,8 +86,8 @@ impl Index {
         let cell_of = segment.cells_of(positions.clone().into_par_iter());
         let origin: Vec<u32> = positions.into_par_iter().map(origin).collect();
         let nodes = compacted.nodes(&segment.vectors, &cell_of);
-        // Only a cancelled build fails, and this one cannot be cancelled.
-        if let Ok(graph) = graph.carry(&nodes, &origin, &Cancel::default()) {
+        // Only a cancelled build fails.
+        if let Ok(graph) = graph.carry(&nodes, &origin, cancel) {
             *compacted = compacted.with_graph(Arc::new(graph));
         }
     }
