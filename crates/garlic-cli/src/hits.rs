@@ -5,9 +5,10 @@ use std::path::Path;
 
 use garlic_ann::{Answer, Metric};
 use garlic_data::{Ids, Vectors, write_ids, write_vectors};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output;
+use crate::table::Table;
 
 /// What fills a row when fewer neighbours were found; no id is negative.
 const MISSING: i64 = -1;
@@ -29,15 +30,23 @@ pub(crate) enum Format {
     Csv,
     /// An object for each query.
     Json,
+    /// Aligned columns for people.
+    Readable,
 }
 
 impl Format {
     /// The format that an extension names.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
+        Self::named(path.extension()?.to_str()?)
+    }
+
+    /// The format of this name, which is an extension.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
             "ivecs" | "ibin" | "npy" => Some(Self::Ids),
             "csv" => Some(Self::Csv),
             "json" | "jsonl" | "ndjson" => Some(Self::Json),
+            "txt" => Some(Self::Readable),
             _ => None,
         }
     }
@@ -77,18 +86,46 @@ impl<'a> Hits<'a> {
 
     /// Writes the neighbours as text; a table of ids has no text form and becomes lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, format: Format) -> io::Result<()> {
-        if format == Format::Json {
-            for (query, answer) in self.answers.iter().enumerate() {
-                let ids: Vec<u64> = answer.hits.iter().map(|h| h.id).collect();
-                let distances: Vec<f32> = answer.hits.iter().map(|h| h.distance).collect();
-                writeln!(
-                    out,
-                    "{}",
-                    json!({ "query": query, "ids": ids, "distances": distances })
-                )?;
-            }
-            return Ok(());
+        match format {
+            Format::Json => (0..self.answers.len())
+                .try_for_each(|query| writeln!(out, "{}", self.object(query))),
+            Format::Readable => out.write_all(self.readable().as_bytes()),
+            Format::Csv | Format::Ids => self.write_lines(out),
         }
+    }
+
+    /// The answer of a query as an object. What is known about its neighbours besides their distances belongs here.
+    fn object(&self, query: usize) -> Value {
+        let hits = &self.answers[query].hits;
+        let ids: Vec<u64> = hits.iter().map(|h| h.id).collect();
+        let distances: Vec<f32> = hits.iter().map(|h| h.distance).collect();
+        json!({ "query": query, "ids": ids, "distances": distances })
+    }
+
+    /// A row for each neighbour; the number of a query stands at its first.
+    fn readable(&self) -> String {
+        let mut table = Table::new(&["query", "rank", "id", "distance"]);
+        for (query, answer) in self.answers.iter().enumerate() {
+            let name = |rank: usize| match rank {
+                0 => query.to_string(),
+                _ => String::new(),
+            };
+            for (rank, hit) in answer.hits.iter().enumerate() {
+                table.row(vec![
+                    name(rank),
+                    (rank + 1).to_string(),
+                    hit.id.to_string(),
+                    format!("{:.6}", hit.distance),
+                ]);
+            }
+            if answer.hits.is_empty() {
+                table.row(vec![name(0), "-".into(), "none".into()]);
+            }
+        }
+        table.render()
+    }
+
+    fn write_lines(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "query,rank,id,distance")?;
         for (query, answer) in self.answers.iter().enumerate() {
             for (rank, hit) in answer.hits.iter().enumerate() {
@@ -143,6 +180,10 @@ mod tests {
         assert_eq!(
             text(Format::Csv),
             "query,rank,id,distance\n0,1,4,0.5\n0,2,2,1\n1,1,9,0\n"
+        );
+        assert_eq!(
+            text(Format::Readable),
+            "query  rank  id  distance\n    0     1   4  0.500000\n          2   2  1.000000\n    1     1   9  0.000000\n"
         );
         assert_eq!(
             text(Format::Json).lines().nth(1).unwrap(),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use garlic_data::Vectors;
+use garlic_data::{Origin, Vectors};
 
 use crate::exit::Fault;
 use crate::input;
@@ -42,17 +42,16 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
 pub(crate) fn read_for(
     path: &Path,
     vectors: &Vectors,
-    vectors_path: &Path,
+    origin: &Origin,
 ) -> anyhow::Result<Vec<u64>> {
     let ids = read(path)?;
     if ids.len() == vectors.rows() {
         return Ok(ids);
     }
     Err(Fault::input(format!(
-        "{}: holds {} identifiers, {} holds {} vectors; give one identifier for each vector",
+        "{}: holds {} identifiers, {origin} holds {} vectors; give one identifier for each vector",
         path.display(),
         ids.len(),
-        vectors_path.display(),
         vectors.rows()
     )))
 }

@@ -3,28 +3,139 @@
 use std::path::Path;
 
 use garlic_ann::{Metric, NeighborIndex, Rows};
-use garlic_data::{Dataset, Vectors};
+use garlic_data::{Dataset, Format, Identifiers, ReadOptions, Reader, Vectors};
 
 use crate::exit::Fault;
+use crate::ids;
 use crate::metric;
 
-/// The metric that a data set was made for, if it says so; only headers are read.
-pub(crate) fn metric(path: &Path) -> anyhow::Result<Option<Metric>> {
-    Ok(garlic_data::dataset_info(path)?.metric.map(metric::of_data))
+/// What stands for standard input where a file of vectors is named.
+pub(crate) const STDIN: &str = "-";
+
+/// Flags that say what to read of a file of vectors, and how.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Reading {
+    /// Column of a Parquet or Arrow table, array of an .npz archive or set of an HDF5 file with the vectors [default: the
+    /// only one that fits; of HDF5 files `train`, for queries `test`]
+    #[arg(long = "vectors", value_name = "COLUMN")]
+    column: Option<String>,
+    /// Format of the vectors, as its extension names it [default: that of the file; for `-` the first bytes tell]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// What stands between the numbers of a line of text; `\t` is a tabulator [default: comma, tabulator, semicolon or
+    /// space, the first of these that the first line has]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
 }
 
-/// The vectors to index or to search among; of a data set its base vectors.
-pub(crate) fn base_vectors(path: &Path) -> anyhow::Result<Vectors> {
-    Ok(garlic_data::read_vectors(path)?)
-}
-
-/// The vectors of a file of queries; of a data set its queries.
-pub(crate) fn query_vectors(path: &Path) -> anyhow::Result<Vectors> {
-    let is_dataset = path.extension().is_some_and(|e| e == "hdf5" || e == "h5");
-    if is_dataset {
-        return Ok(Dataset::open_queries(path)?.test);
+/// Reads a character that stands between numbers.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() => Ok(*byte),
+            _ => Err("must be one character that is no letter and no digit, or \\t".into()),
+        },
     }
-    Ok(garlic_data::read_vectors(path)?)
+}
+
+impl Reading {
+    fn options(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.vectors.clone_from(&self.column);
+        options.format = self.format;
+        options.delimiter = self.delimiter;
+        options
+    }
+
+    /// Opens vectors to index or to search among.
+    pub(crate) fn open(&self, path: &Path) -> anyhow::Result<Reader> {
+        open(path, &self.options())
+    }
+
+    /// The data set of a file, to measure an index with.
+    pub(crate) fn dataset(&self, path: &Path) -> anyhow::Result<Dataset> {
+        Ok(Dataset::open_with(path, &self.options())?)
+    }
+
+    /// The vectors of a file of queries; of a data set its queries.
+    pub(crate) fn queries(&self, path: &Path) -> anyhow::Result<Vectors> {
+        queries(self.open(path)?)
+    }
+
+    /// The vectors of a file of queries that comes beside another file, which the flags are about. The column is that of
+    /// the other file where this one has it.
+    pub(crate) fn queries_beside(&self, path: &Path) -> anyhow::Result<Vectors> {
+        let reader = open(path, &ReadOptions::default())?;
+        match &self.column {
+            Some(column) if reader.names()?.contains(column) => queries(of_column(reader, column)?),
+            _ => queries(reader),
+        }
+    }
+}
+
+fn of_column(reader: Reader, column: &str) -> anyhow::Result<Reader> {
+    let mut options = reader.options().clone();
+    options.vectors = Some(column.to_owned());
+    Ok(reader.with(options)?)
+}
+
+fn queries(reader: Reader) -> anyhow::Result<Vectors> {
+    let is_dataset = reader.format() == Format::Hdf5 && reader.options().vectors.is_none();
+    let reader = match is_dataset {
+        true => of_column(reader, "test")?,
+        false => reader,
+    };
+    Ok(reader.read()?.vectors)
+}
+
+fn open(path: &Path, options: &ReadOptions) -> anyhow::Result<Reader> {
+    if path == Path::new(STDIN) {
+        let mut stdin = std::io::stdin().lock();
+        return Ok(Reader::from_stream(&mut stdin, "standard input", options)?);
+    }
+    Ok(Reader::open(path, options)?)
+}
+
+/// The metric that a data set was made for, if it says so; only headers are read.
+pub(crate) fn metric(reader: &Reader) -> anyhow::Result<Option<Metric>> {
+    Ok(reader.metric()?.map(metric::of_data))
+}
+
+/// The vectors of a file and their identifiers, if `ids` names a column or a file that has them.
+pub(crate) fn vectors_and_ids(
+    reader: Reader,
+    ids: Option<&Path>,
+) -> anyhow::Result<(Vectors, Option<Vec<u64>>)> {
+    let origin = reader.origin().clone();
+    let Some(ids) = ids else {
+        return Ok((reader.read()?.vectors, None));
+    };
+    let names = reader.names()?;
+    let column = ids.to_str().filter(|id| names.iter().any(|n| n == id));
+    let Some(column) = column else {
+        if !names.is_empty() && ids != Path::new(STDIN) && !ids.exists() {
+            return Err(Fault::input(format!(
+                "{}: there is no such file, and {origin} has no such column; its columns are {}",
+                ids.display(),
+                names.join(", ")
+            )));
+        }
+        let vectors = reader.read()?.vectors;
+        let ids = ids::read_for(ids, &vectors, &origin)?;
+        return Ok((vectors, Some(ids)));
+    };
+    let mut options = reader.options().clone();
+    options.ids = Some(column.to_owned());
+    let table = reader.with(options)?.read()?;
+    match table.ids {
+        Some(Identifiers::Numbers(ids)) => Ok((table.vectors, Some(ids))),
+        _ => Err(Fault::input(format!(
+            "{origin}: the identifiers of column `{column}` are strings, and identifiers are whole numbers; name a column of \
+             whole numbers, or leave out --ids to number the rows"
+        ))),
+    }
 }
 
 /// Values as rows of the library.
@@ -53,4 +164,41 @@ pub(crate) fn check_dimension(
 pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path)
         .map_err(|e| Fault::input(format!("cannot read {}: {e}", path.display())))
+}
+
+/// Refuses to read standard input twice.
+pub(crate) fn check_stdin(paths: &[Option<&Path>]) -> anyhow::Result<()> {
+    let read = paths
+        .iter()
+        .flatten()
+        .filter(|path| **path == Path::new(STDIN));
+    match read.count() {
+        0 | 1 => Ok(()),
+        _ => Err(Fault::usage(
+            "standard input can be read once; name a file instead of one of the `-`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delimiters_are_one_character() {
+        assert_eq!(delimiter(";"), Ok(b';'));
+        assert_eq!((delimiter("\\t"), delimiter(" ")), (Ok(b'\t'), Ok(b' ')));
+        assert!(
+            ["", "ab", "1", "e", "é"]
+                .iter()
+                .all(|t| delimiter(t).is_err())
+        );
+    }
+
+    #[test]
+    fn standard_input_is_read_once() {
+        let (stdin, file) = (Some(Path::new("-")), Some(Path::new("a.npy")));
+        assert!(check_stdin(&[stdin, None, file]).is_ok());
+        assert!(check_stdin(&[stdin, file, stdin]).is_err());
+    }
 }

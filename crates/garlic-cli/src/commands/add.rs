@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::positive;
 use crate::exit::Fault;
 use crate::ids;
-use crate::input;
+use crate::input::{self, Reading};
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
@@ -33,10 +33,12 @@ use crate::writer::{self, Writer};
 pub(crate) struct Args {
     /// Index file or index directory
     index: PathBuf,
-    /// Vectors to add: a file, or the name of a data set
-    vectors: PathBuf,
-    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input
-    #[arg(long, value_name = "FILE")]
+    /// Vectors to add: a file, a folder of files, `-` for standard input, or the name of a data set
+    #[arg(value_name = "VECTORS")]
+    data: PathBuf,
+    /// Identifiers of the vectors: a column of the same table (an array of the same archive), or a file: text with one per
+    /// line, .npy, .ivecs or .ibin; `-` reads text from standard input
+    #[arg(long, value_name = "COLUMN|FILE")]
     ids: Option<PathBuf>,
     /// Replace the vectors of identifiers that exist
     #[arg(long, requires = "ids")]
@@ -53,23 +55,25 @@ pub(crate) struct Args {
     /// Print the summary as one JSON object; no progress
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   garlic add vectors.garlic more.npy
+  garlic add articles.garlic more.parquet --vectors embedding --ids id
   garlic add live-index more.fvecs --ids more.txt --batch 1000
   garlic add live-index more.npy --no-wait
   garlic add live-index changed.npy --ids changed.txt --update --json";
 
 /// Adds.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = names::data(&args.vectors)?;
-    let vectors = input::base_vectors(&path)?;
-    let given = match &args.ids {
-        Some(ids) => Some(ids::read_for(ids, &vectors, &path)?),
-        None => None,
-    };
+    let path = names::data(&args.data)?;
+    input::check_stdin(&[Some(&path), args.ids.as_deref()])?;
+    let reader = args.reading.open(&path)?;
+    let made_for = input::metric(&reader)?;
+    let (vectors, given) = input::vectors_and_ids(reader, args.ids.as_deref())?;
     let mut inputs = vec![path.as_path()];
     inputs.extend(args.ids.as_deref());
     let mut writer = Writer::open(&args.index, &inputs)?;
@@ -77,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let before = writer.snapshot();
     input::check_dimension(&before, &vectors, &path)?;
-    if let Some(made_for) = input::metric(&path)?.filter(|m| *m != before.metric()) {
+    if let Some(made_for) = made_for.filter(|m| *m != before.metric()) {
         meter.note(&format!(
             "the data set was made for the metric {made_for}, the index for {}",
             before.metric()
@@ -261,7 +265,11 @@ fn put_all(
                 table::count(points)
             ));
         }
-        if let Err(error) = writer.put(input::rows(batch, dim)?, names, args.update) {
+        let rows = input::rows(batch, dim)?;
+        if let Err(error) = watch.run(|| writer.put(rows, names, args.update)) {
+            if matches!(error, Error::Cancelled) {
+                return Err(Fault::cancelled_after(&so_far));
+            }
             // After a failure of the device nobody knows about the first batch, either.
             let unknown = done == 0 && matches!(error, Error::Io { .. });
             let error = writer.failed(counted_from(error, done));
