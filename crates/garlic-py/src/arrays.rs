@@ -4,7 +4,8 @@
 
 use garlic_ann::{Error, Rows};
 use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods,
+    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -19,7 +20,10 @@ pub(crate) struct Vectors<'py> {
 impl<'py> Vectors<'py> {
     /// Reads an array of one vector or of rows; `what` names it in errors.
     pub(crate) fn take(array: &Bound<'py, PyAny>, what: &str) -> PyResult<Self> {
-        if let Some(vectors) = Self::in_place(array)? {
+        // A subclass may mean something by its values: masked ones are none.
+        if array.is_exact_instance_of::<PyUntypedArray>()
+            && let Some(vectors) = Self::in_place(array)?
+        {
             return Ok(vectors);
         }
         let made = helper(array.py(), &VECTORS, "vectors")?.call1((array, what))?;

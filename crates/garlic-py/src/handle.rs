@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use garlic_ann::live::Training;
-use garlic_ann::{Error, Live, RangeSearch, Search, SearchStats};
+use garlic_ann::{Answer, EXHAUSTIVE_POINTS, Error, Live, RangeSearch, Search, SearchStats};
 use garlic_any::AnyIndex;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyKeyError;
@@ -17,6 +17,7 @@ use crate::arrays::{Ids, Vectors};
 use crate::describe;
 use crate::errors::raise;
 use crate::filter::Filter;
+use crate::interrupt::{answers, interruptible};
 use crate::output::{Lists, Table, lists, work};
 
 /// How often it is looked whether a training has ended: often at first, since most are short.
@@ -71,6 +72,21 @@ impl Handle {
     /// What is known about a training.
     fn training_state(&self) -> Training {
         self.live().map(Live::training).unwrap_or_default()
+    }
+}
+
+/// Rows that are changed at once, from which on Ctrl-C ends the change. Fewer take less time than a thread is worth.
+const MANY_ROWS: usize = 1000;
+
+/// Does a change of this many rows, with the interpreter let go.
+fn change<T: Send>(
+    py: Python<'_>,
+    rows: usize,
+    work: impl FnOnce() -> garlic_ann::Result<T> + Send,
+) -> PyResult<T> {
+    match rows < MANY_ROWS {
+        true => py.detach(work).map_err(raise),
+        false => interruptible(py, work),
     }
 }
 
@@ -176,16 +192,16 @@ impl Handle {
             Some(ids) => {
                 let ids = Ids::take(ids)?;
                 let ids = ids.as_slice()?;
-                py.detach(|| self.live()?.add(rows, ids)).map_err(raise)
+                change(py, rows.len(), || self.live()?.add(rows, ids))
             }
-            None => py.detach(|| {
+            None => change(py, rows.len(), || {
                 // Another thread may take the same identifiers first; then those after them are tried.
                 loop {
                     let first = self.snapshot().next_id();
                     let ids: Vec<u64> = (first..).take(rows.len()).collect();
-                    match self.live().and_then(|live| live.add(rows, &ids)) {
+                    match self.live()?.add(rows, &ids) {
                         Err(Error::IdExists { .. }) if self.snapshot().next_id() != first => {}
-                        result => return result.map_err(raise),
+                        result => return result,
                     }
                 }
             }),
@@ -200,27 +216,27 @@ impl Handle {
     ) -> PyResult<()> {
         let (vectors, ids) = (Vectors::take(vectors, "vectors")?, Ids::take(ids)?);
         let (rows, ids) = (vectors.rows()?, ids.as_slice()?);
-        py.detach(|| self.live()?.update(rows, ids)).map_err(raise)
+        change(py, rows.len(), || self.live()?.update(rows, ids))
     }
 
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = Ids::take(ids)?;
         let ids = ids.as_slice()?;
-        py.detach(|| self.live()?.remove(ids)).map_err(raise)
+        change(py, ids.len(), || self.live()?.remove(ids))
     }
 
     fn recalibrate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.recalibrate()).map_err(raise)
+        interruptible(py, || self.live()?.recalibrate())
     }
 
     fn tune(&self, py: Python<'_>, queries: &Bound<'_, PyAny>) -> PyResult<()> {
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
-        py.detach(|| self.live()?.tune(rows)).map_err(raise)
+        interruptible(py, || self.live()?.tune(rows))
     }
 
     fn retrain(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.retrain()).map_err(raise)
+        interruptible(py, || self.live()?.retrain())
     }
 
     /// Returns when no training is going on. Ctrl-C ends the waiting, not the training.
@@ -259,11 +275,11 @@ impl Handle {
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.compact()).map_err(raise)
+        interruptible(py, || self.live()?.compact())
     }
 
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.checkpoint()).map_err(raise)
+        interruptible(py, || self.live()?.checkpoint())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -298,6 +314,20 @@ impl Handle {
             Ok(about.to_string())
         })
         .map_err(raise)
+    }
+
+    /// Number of points of every cell.
+    fn cell_sizes(&self, py: Python<'_>) -> Vec<usize> {
+        py.detach(|| self.snapshot().cell_sizes())
+    }
+
+    /// Whether a search with this target reads all points, though there are more than every search reads.
+    fn reads_everything(&self, k: usize, recall: f64) -> bool {
+        let index = self.snapshot();
+        index.len() > EXHAUSTIVE_POINTS
+            && index
+                .updatable()
+                .is_ok_and(|index| index.reads_everything(k, recall))
     }
 
     fn drift(&self, py: Python<'_>) -> PyResult<String> {
@@ -347,18 +377,20 @@ impl Handle {
         }
         let mut table = Table::new(rows.len(), k)?;
         let mut done = SearchStats::default();
-        py.detach(|| {
-            let mut put = |answer| {
-                table.push(&answer);
-                done += answer.stats;
-            };
-            match rows.len() {
-                1 => put(index.search(rows.row(0), &search)?),
-                _ => index.search_batch(rows, &search)?.into_iter().for_each(put),
+        let mut put = |answer: &Answer| {
+            table.push(answer);
+            done += answer.stats;
+        };
+        match rows.len() {
+            1 => {
+                let answer = py.detach(|| index.search(rows.row(0), &search));
+                put(&answer.map_err(raise)?);
             }
-            Ok(())
-        })
-        .map_err(raise)?;
+            _ => {
+                let found = answers(py, rows, |rows| index.search_batch(rows, &search))?;
+                py.detach(|| found.iter().for_each(put));
+            }
+        }
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
@@ -398,9 +430,7 @@ impl Handle {
         if let Some(filter) = &filter {
             range = range.filter(filter.get().inner());
         }
-        let answers = py
-            .detach(|| index.range_batch(rows, &range))
-            .map_err(raise)?;
+        let answers = answers(py, rows, |rows| index.range_batch(rows, &range))?;
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
