@@ -5,11 +5,12 @@ import threading
 
 import garlic_ann as garlic
 import numpy as np
+from numpy.typing import NDArray
 
 random = np.random.default_rng(1)
 
 
-def batch(size, drift):
+def batch(size: int, drift: float) -> NDArray[np.float32]:
     """Data whose centre moves."""
     return (random.normal(size=(size, 32)) + drift).astype(np.float32)
 
@@ -18,7 +19,7 @@ with tempfile.TemporaryDirectory() as place:
     with garlic.Live.create(f"{place}/index", garlic.build(batch(5000, 0.0), seed=1)) as live:
         searched, stop = [0], threading.Event()
 
-        def search():
+        def search() -> None:
             while not stop.is_set():
                 live.search(batch(100, 0.0), k=10)
                 searched[0] += 100

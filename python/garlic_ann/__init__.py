@@ -27,6 +27,7 @@ from ._arrays import filter_of as filter
 from ._garlic import Filter, FormatError, Table, __version__
 from ._index import Index, build, from_bytes, open, verify
 from ._live import Live
+from ._options import parameters
 
 __all__ = [
     "Filter",
@@ -39,6 +40,7 @@ __all__ = [
     "filter",
     "from_bytes",
     "open",
+    "parameters",
     "verify",
 ]
 

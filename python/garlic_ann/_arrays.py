@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._columns import columns_of as columns_of
 from ._columns import objects as objects
-from ._garlic import Filter
+from ._garlic import Filter, Handle
+from ._inputs import read
 
 # Kinds of numbers: booleans, signed and unsigned integers, floats.
 _NUMBERS = "biuf"
@@ -51,11 +52,8 @@ def source(x: ArrayLike, what: str = "vectors") -> tuple[NDArray[Any], str]:
     return own_vectors(array, what), "own"
 
 
-def _numbers(x: ArrayLike, what: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(_without_bfloat16(x))
-    except ValueError as error:
-        raise ValueError(f"{what}: the rows are not equally long ({error})") from None
+def _numbers(x: Any, what: str) -> NDArray[Any]:
+    array = read(x, what)
     # numpy knows bfloat16 only through ml_dtypes, whose type is of no kind but converts to float32 without loss.
     if array.dtype.kind not in _NUMBERS and array.dtype.name != "bfloat16":
         raise ValueError(f"{what}: numbers are needed, these are of type {array.dtype}")
@@ -64,13 +62,6 @@ def _numbers(x: ArrayLike, what: str) -> NDArray[Any]:
             f"{what}: an array of one or two axes is needed, this one has the shape {array.shape}"
         )
     return array
-
-
-def _without_bfloat16(x: Any) -> Any:
-    """A bfloat16 tensor of torch as float32, because numpy cannot read it; anything else as it is."""
-    if str(getattr(x, "dtype", "")) == "torch.bfloat16":
-        return x.detach().to("cpu").float()
-    return x
 
 
 def identifiers(ids: Any) -> NDArray[np.uint64] | list[str]:

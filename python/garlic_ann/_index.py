@@ -6,15 +6,22 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _garlic
 from ._arrays import cell_numbers, identifiers, objects, own_vectors, source, vectors
+from ._options import IndexParameters, Metric, Parameters, Preset
 from ._progress import Progress, Report
 from ._search import Columns, Identifiers, Searchable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# What tells whether a file is still the one that was opened: device, number, size and time of the last change.
+Identity = tuple[int, int, int, int]
 
 
 class Index(Searchable):
@@ -30,7 +37,8 @@ class Index(Searchable):
     dim
         Dimension of the vectors.
     metric
-        ``euclidean``, ``cosine`` (one minus the cosine) or ``inner_product`` (minus the inner product).
+        ``euclidean`` (or ``l2``), ``cosine`` (``cos``; one minus the cosine) or ``inner_product`` (``ip``, ``dot``; minus the
+        inner product).
     preset
         ``default``, or ``paper`` for the published method. An index of the published method cannot change: its first
         ``add`` builds it.
@@ -43,7 +51,7 @@ class Index(Searchable):
         ``True`` shows the progress of ``train`` and of a build. A function is called with the stage, the steps done and
         the number of steps.
     config
-        Other parameters by name; ``garlic config`` lists them.
+        Other parameters by name; :func:`parameters` lists them.
 
     Examples
     --------
@@ -67,18 +75,18 @@ class Index(Searchable):
     def __init__(
         self,
         dim: int,
-        metric: str = "euclidean",
-        preset: str = "default",
+        metric: Metric = "euclidean",
+        preset: Preset = "default",
         seed: int = 0,
         *,
         threads: int | None = None,
         progress: bool | Report = False,
-        **config: Any,
+        **config: Unpack[IndexParameters],
     ) -> None:
         if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1:
             raise ValueError(f"the dimension is {dim!r}; it must be a whole number from 1 on")
         self._dim = int(dim)
-        self._preset = preset
+        self._preset: str = preset
         self._settings = _settings(metric, seed, config)
         self._threads: int | None = threads
         self._progress: bool | Report = progress
@@ -111,7 +119,7 @@ class Index(Searchable):
         """``euclidean``, ``cosine`` or ``inner_product``."""
         if self._handle is not None:
             return self._handle.metric
-        return dict(self._settings)["metric"]
+        return _garlic.check_settings(self._preset, self._settings)
 
     @property
     def is_trained(self) -> bool:
@@ -179,6 +187,7 @@ class Index(Searchable):
             with self._first:
                 if self._is_fresh():
                     return self._of_first(x, ids, columns)
+        self._changing()
         handle = self._have()
         added = handle.add(x, ids, columns)
         self._changed(handle)
@@ -254,7 +263,14 @@ class Index(Searchable):
             # Locks are of one process, and so may be the function that shows progress.
             state = {k: v for k, v in self.__dict__.items() if k not in ("_first", "_progress")}
             return _revive, (state | {"_progress": False},)
+        source = self._source
+        if source is not None and _identity(source[0]) == source[1]:
+            return _open_same, source
         return from_bytes, (self.to_bytes(),)
+
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None:
+        """:meth:`add` by the name that faiss has for it."""
+        self.add(x, ids)
 
     def __repr__(self) -> str:
         return f"Index({len(self)} x {self.dim}, {self.metric})"
@@ -283,14 +299,14 @@ def build(
     *,
     columns: Columns | None = None,
     recall: float | None = None,
-    metric: str = "euclidean",
-    preset: str = "default",
+    metric: Metric = "euclidean",
+    preset: Preset = "default",
     partition: ArrayLike | None = None,
     queries_like: ArrayLike | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | Report = False,
-    **config: Any,
+    **config: Unpack[Parameters],
 ) -> Index:
     """Builds an index of the rows of ``x``.
 
@@ -311,11 +327,10 @@ def build(
     >>> index.search(x[5], k=1, filter="year >= 1706", exact=True)[1][0] != "page 5"
     True
     """
-    if recall is not None:
-        config = {**config, "recall": recall}
+    target = {} if recall is None else {"recall": recall}
     cells = None if partition is None else cell_numbers(partition)
     sample = None if queries_like is None else own_vectors(queries_like)
-    settings = _settings(metric, seed, config)
+    settings = _settings(metric, seed, {**config, **target})
     return Index._of(_build(source(x), (ids, columns), preset, settings, threads, progress, cells, sample))
 
 
@@ -326,8 +341,32 @@ def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
     by rename (``os.replace``, ``mv``), never in place (``cp`` onto the old name). An index whose file was renamed or deleted
     keeps working. If the file is overwritten, answers are wrong; if it is shortened, the process ends with a bus error.
     With ``mmap=False`` the whole file is read and checked, and not needed afterwards.
+
+    A pickle of a mapped index that was not changed holds the path, not the bytes, as long as the file is the same. Pickle
+    ``index.copy()`` for a reader that has no such file.
     """
-    return Index._of(_garlic.open(path, mmap))
+    path = os.path.abspath(path)
+    before = _identity(path) if mmap else None
+    index = Index._of(_garlic.open(path, mmap))
+    if before is not None and _identity(path) == before:
+        index._source = path, before
+    return index
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _open_same(path: str, identity: Identity) -> Index:
+    """What a pickle of a mapped index calls. Another machine may number devices and files in another way."""
+    found = _identity(path)
+    if found is not None and found[2:] != identity[2:]:
+        raise ValueError(f"{path}: has changed since the index was pickled; pickle it again, or index.copy()")
+    return open(path)
 
 
 def from_bytes(data: bytes) -> Index:

@@ -6,7 +6,7 @@ import json
 import os
 import weakref
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,7 +14,11 @@ from . import _garlic
 from ._arrays import own_vectors
 from ._garlic import Handle
 from ._index import Index
+from ._options import AllParameters, IndexParameters, Metric
 from ._search import Columns, Identifiers, Searchable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Live(Searchable):
@@ -51,10 +55,10 @@ class Live(Searchable):
         index: Index | None = None,
         *,
         dim: int | None = None,
-        metric: str | None = None,
+        metric: Metric | None = None,
         seed: int | None = None,
         sync: bool = True,
-        **config: Any,
+        **config: Unpack[IndexParameters],
     ) -> Live:
         """Makes an index directory that contains ``index`` and opens it for writing.
 
@@ -71,7 +75,11 @@ class Live(Searchable):
         Live(3 x 3, cosine)
         >>> place.cleanup()
         """
-        parameters = config | {k: v for k, v in (("metric", metric), ("seed", seed)) if v is not None}
+        parameters = cast("AllParameters", dict(config))
+        if metric is not None:
+            parameters["metric"] = metric
+        if seed is not None:
+            parameters["seed"] = seed
         if index is None:
             if dim is None:
                 raise TypeError("give an index, or the dimension of an empty one as dim=")

@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol, Union, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import own_vectors
+from ._arrays import own_vectors, vectors
 from ._columns import arrays
 from ._garlic import Filter, Handle, Table, route
+from ._html import page
 
 
 class ArrowStream(Protocol):
@@ -34,6 +35,10 @@ class Searchable:
     """An index that can be searched."""
 
     _handle: Handle | None = None
+    # Of an index that is mapped and was not changed: the file and what identified it.
+    _source: tuple[str, tuple[int, int, int, int]] | None = None
+    # Targets that were found to read everything, or not to.
+    _looked_at: frozenset[tuple[int, float]] = frozenset()
 
     def _have(self) -> Handle:
         if self._handle is None:
@@ -57,6 +62,16 @@ class Searchable:
     def __len__(self) -> int:
         handle = self._peek()
         return 0 if handle is None else len(handle)
+
+    @property
+    def ntotal(self) -> int:
+        """``len(index)``, by the name that faiss has for it."""
+        return len(self)
+
+    @property
+    def d(self) -> int:
+        """:attr:`dim`, by the name that faiss has for it."""
+        return self.dim
 
     def __contains__(self, id: object) -> bool:
         handle = self._peek()
@@ -224,9 +239,11 @@ class Searchable:
         queries
             One vector, or one per row. A C-contiguous float32 array is read in place; anything else is copied once.
         k
-            Number of neighbours. If there are fewer, the remaining distances are infinity, and identifiers -1 or ``None``.
+            Number of neighbours. If there are fewer, the remaining distances are infinity, and identifiers -1 or ``None``. An
+            index without points finds nothing, and so does a filter that allows nothing; the latter warns.
         recall
-            Recall target, in (0, 1): the share of the true neighbours to find. The default is that of the index.
+            Recall target, in (0, 1): the share of the true neighbours to find. The default is that of the index. A target
+            so high that the search reads all points warns once; :meth:`inspect` lists such targets.
         filter
             Search only these points: an expression such as ``"year > 2015"``, identifiers, a mask or a function; see
             :func:`garlic_ann.filter`.
@@ -267,14 +284,43 @@ class Searchable:
         handle = self._handle
         if handle is None:
             return self._nothing(queries, k, return_stats)
+        if recall is not None and not exact and (k, recall) not in self._looked_at:
+            self._look_at(handle, k, recall)
         effort = (recall, probes, bins, rerank, exact)
-        if columns is None:
-            return handle.search(queries, k, effort, filter, threads, return_stats, None)
         if isinstance(columns, str):
             raise TypeError(f"columns: a list of names is needed, such as [{columns!r}]")
-        found = handle.search(queries, k, effort, filter, threads, return_stats, list(columns))
+        wanted = None if columns is None else list(columns)
+        found = handle.search(queries, k, effort, filter, threads, return_stats, wanted)
+        if filter is not None and found[0].size and np.isinf(found[0]).all() and len(handle):
+            warnings.warn("the search found no point that the filter allows; check the filter", stacklevel=2)
+        if wanted is None:
+            return found
         distances, ids, joined, *stats = found
         return (distances, ids, arrays(joined, ids.shape), *stats)
+
+    def _look_at(self, handle: Handle, k: int, recall: float) -> None:
+        """Warns of a target that reads everything."""
+        self._looked_at |= {(k, recall)}
+        if 0 < recall < 1 and 0 < k and handle.reads_everything(k, recall):
+            warnings.warn(
+                f"a search for {k} neighbours with recall={recall} reads all points; `index.inspect()['exhaustive']` says "
+                "why, and exact=True proves its answers for the same work",
+                stacklevel=3,
+            )
+
+    def knn_query(
+        self, data: ArrayLike, k: int = 1, num_threads: int = 1, filter: Allowed | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """:meth:`search` by the name and in the order of hnswlib: ``(labels, distances)``. Distances are not squared.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> labels, distances = garlic.build(np.eye(3)).knn_query(np.eye(3), k=1)
+        >>> labels.ravel().tolist()
+        [0, 1, 2]
+        """
+        threads = None if num_threads < 1 else num_threads
+        distances, ids = self.search(data, k, filter=filter, threads=threads)
+        return ids, distances
 
     def _nothing(self, queries: ArrayLike, k: int, return_stats: bool) -> Any:
         return self._have()
@@ -317,8 +363,9 @@ class Searchable:
         """
         if count < 1:
             raise ValueError(f"search parameter `count` is {count}: must be at least 1")
-        cells = route(self._have(), queries, count)
-        return cells[0] if np.ndim(queries) == 1 else cells
+        asked = vectors(queries, "queries")
+        cells = route(self._have(), asked, count)
+        return cells[0] if asked.ndim == 1 else cells
 
     def remove(self, ids: Identifiers) -> int:
         """Removes points and returns how many existed; other identifiers are ignored.
@@ -333,6 +380,7 @@ class Searchable:
         handle = self._peek()
         if handle is None:
             return 0
+        self._changing()
         removed = handle.remove(ids)
         self._changed(handle)
         return removed
@@ -349,6 +397,7 @@ class Searchable:
         [1999, 2021, 2022]
         """
         handle = self._have()
+        self._changing()
         handle.upsert(own_vectors(x), ids, columns)
         self._changed(handle)
 
@@ -358,8 +407,14 @@ class Searchable:
         Their columns stay as they are.
         """
         handle = self._have()
+        self._changing()
         handle.update(own_vectors(x), ids)
         self._changed(handle)
+
+    def _changing(self) -> None:
+        """Called before every change."""
+        self._source = None
+        self._looked_at = frozenset()
 
     def _changed(self, handle: Handle) -> None:
         """Called after every change. An index in memory waits for the training that the change made due."""
@@ -376,18 +431,21 @@ class Searchable:
         >>> index.stats()["trainings"]
         1
         """
+        self._changing()
         self._have().retrain()
 
     def compact(self) -> None:
         """Drops removed points and stores the others as a build would. Exact answers stay the same."""
         handle = self._peek()
         if handle is not None:
+            self._changing()
             handle.compact()
 
     def recalibrate(self) -> None:
         """Measures again what recall targets take, after the index has grown, and compacts it."""
         handle = self._peek()
         if handle is not None:
+            self._changing()
             handle.recalibrate()
 
     def tune(self, queries: ArrayLike) -> None:
@@ -406,6 +464,7 @@ class Searchable:
         >>> distances, ids = index.search(queries[200:], k=5, recall=0.9)
         """
         handle = self._have()
+        self._changing()
         handle.tune(own_vectors(queries))
 
     def drift(self) -> dict[str, Any]:
@@ -445,6 +504,10 @@ class Searchable:
         found: dict[str, Any] = json.loads(self._have().inspect())
         return found
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show: what matters, and a picture of the cells."""
+        handle = self._peek() if self._handle is not None else None
+        return None if handle is None else page(repr(self), json.loads(handle.stats()), handle.cell_sizes())
 
 def _is_one(ids: Any) -> bool:
     """Whether it is one identifier, not a list."""

@@ -5,7 +5,7 @@ They take the most important parameters of :func:`garlic_ann.build`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._index import build
+from ._options import Metric
 
 __all__ = ["GarlicClassifier", "GarlicNeighbors", "GarlicTransformer"]
 
@@ -34,7 +35,7 @@ class _Fitted(BaseEstimator):
     n_jobs: int | None
 
     def _build(self, X: NDArray[Any]) -> None:
-        metric = _METRICS.get(self.metric, self.metric)
+        metric = cast("Metric", _METRICS.get(self.metric, self.metric))
         self.index_ = build(X, metric=metric, recall=self.recall, seed=self._seed())
         self.n_samples_fit_ = X.shape[0]
 

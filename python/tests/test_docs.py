@@ -23,7 +23,7 @@ def test_docstrings(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", ["docs/guide/quickstart.md", "docs/guide/python.md", "docs/guide/columns.md", "docs/guide/migrate.md"])
+@pytest.mark.parametrize("page", ["docs/guide/quickstart.md", "docs/guide/data.md", "docs/guide/columns.md", "docs/guide/python.md", "docs/guide/migrate.md"])
 def test_pages(page, tmp_path, monkeypatch):
     path = ROOT / page
     if not path.exists():

@@ -38,9 +38,11 @@ Examples:
   garlic add fm.garlic more.npy                                    add vectors
 
 Data:
-  Formats are .hdf5 (ANN-Benchmarks), .npy, .fvecs, .bvecs, .fbin and .u8bin. A name that is not a
-  file is looked up in the data directory: $GARLIC_DATA, or ~/.cache/garlic/datasets if that is not
-  set. `garlic datasets` lists the directory and downloads public data sets into it.
+  Formats are .parquet, .arrow (.feather), .npy, .npz, .csv, .tsv, .hdf5 (ANN-Benchmarks), .fvecs,
+  .bvecs, .fbin and .u8bin, a folder of such files, and `-` for standard input. --vectors and --ids
+  name columns. A name that is not a file is looked up in the data directory: $GARLIC_DATA, or
+  ~/.cache/garlic/datasets if that is not set. `garlic datasets` lists the directory and downloads
+  public data sets into it.
 
 Exit codes:
     0   done

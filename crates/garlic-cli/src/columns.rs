@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_csv::reader::Format as Csv;
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
-use garlic_data::Vectors;
+use garlic_data::{Columns, Vectors};
 use serde_json::Value;
 
 use crate::exit::Fault;
@@ -18,24 +18,40 @@ use crate::exit::Fault;
 /// Where the columns of vectors come from.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
-    /// Columns of the vectors, a row for each: .csv with a header, .jsonl, or .arrow (Arrow IPC)
+    /// Columns of the vectors, a row for each: .csv with a header, .jsonl, or .arrow (Arrow IPC) [default: columns of the
+    /// file of the vectors, if --columns names them]
     #[arg(long, value_name = "FILE")]
     pub(crate) columns_from: Option<PathBuf>,
-    /// Names of the columns to keep, separated by commas [default: all]
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        requires = "columns_from"
-    )]
+    /// Names of the columns to keep, separated by commas [default: all of --columns-from]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 }
 
 impl Source {
-    /// The columns for vectors, one row for each.
-    pub(crate) fn read(&self, vectors: &Vectors) -> anyhow::Result<Option<RecordBatch>> {
+    /// The columns to read together with the vectors.
+    pub(crate) fn of_vectors(&self) -> Columns {
+        match &self.columns_from {
+            None if !self.columns.is_empty() => Columns::Named(self.columns.clone()),
+            _ => Columns::None,
+        }
+    }
+
+    /// The columns for vectors, one row for each. `beside` are those that were read together with the vectors.
+    pub(crate) fn read(
+        &self,
+        vectors: &Vectors,
+        beside: &[RecordBatch],
+    ) -> anyhow::Result<Option<RecordBatch>> {
         let Some(path) = &self.columns_from else {
-            return Ok(None);
+            if self.columns.is_empty() {
+                return Ok(None);
+            }
+            let Some(first) = beside.first() else {
+                return Err(Fault::usage(
+                    "the file of the vectors has no columns; name a file that has them with --columns-from",
+                ));
+            };
+            return Ok(Some(concat_batches(&first.schema(), beside)?));
         };
         let all = read(path)?;
         if all.num_rows() != vectors.rows() {

@@ -69,8 +69,13 @@ pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
         // The reader has seen enough: `garlic eval ... | head` is no failure.
         Err(error) if is_broken_pipe(&error) => Code::Done,
         Err(error) => {
-            eprintln!("garlic: error: {}", one_line(&error));
-            code(&error)
+            let told = match is_cancelled(&error) {
+                // The library knows nothing about files.
+                true => Fault::cancelled(),
+                false => error,
+            };
+            eprintln!("garlic: error: {}", one_line(&told));
+            code(&told)
         }
     };
     ExitCode::from(code as u8)
@@ -122,6 +127,14 @@ pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
     Fault::failed(format!(
         "standard output: {error}; free some space or redirect it elsewhere"
     ))
+}
+
+/// Whether the library says that the work was cancelled, and nobody has said how far it was.
+fn is_cancelled(error: &anyhow::Error) -> bool {
+    let cause = |e: &(dyn StdError + 'static)| {
+        matches!(e.downcast_ref(), Some(garlic_ann::Error::Cancelled))
+    };
+    error.chain().any(cause) && !error.chain().any(|e| e.is::<Fault>())
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

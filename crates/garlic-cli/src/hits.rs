@@ -5,11 +5,12 @@ use std::path::Path;
 
 use garlic_ann::{Answer, Metric};
 use garlic_data::{Ids, Vectors, write_ids, write_vectors};
-use garlic_table::{Snapshot, Table};
+use garlic_table::Snapshot;
 use serde_json::{Value, json};
 
 use crate::columns;
 use crate::output;
+use crate::table::Table;
 
 /// What fills a row when fewer neighbours were found; no id is negative.
 const MISSING: i64 = -1;
@@ -31,15 +32,23 @@ pub(crate) enum Format {
     Csv,
     /// An object for each query.
     Json,
+    /// Aligned columns for people.
+    Readable,
 }
 
 impl Format {
     /// The format that an extension names.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
+        Self::named(path.extension()?.to_str()?)
+    }
+
+    /// The format of this name, which is an extension.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
             "ivecs" | "ibin" | "npy" => Some(Self::Ids),
             "csv" => Some(Self::Csv),
             "json" | "jsonl" | "ndjson" => Some(Self::Json),
+            "txt" => Some(Self::Readable),
             _ => None,
         }
     }
@@ -51,7 +60,7 @@ pub(crate) struct Hits<'a> {
     k: usize,
     metric: Metric,
     /// The table that has the names of the points, if they have names.
-    names: Option<&'a Table>,
+    names: Option<&'a garlic_table::Table>,
     /// Columns that come with each neighbour: a name and a value for every hit, query after query.
     columns: Vec<(String, Vec<Value>)>,
 }
@@ -125,20 +134,67 @@ impl<'a> Hits<'a> {
 
     /// Writes the neighbours as text; a table of ids has no text form and becomes lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, format: Format) -> io::Result<()> {
-        if format == Format::Json {
-            let mut before = 0;
-            for (query, answer) in self.answers.iter().enumerate() {
-                let ids: Vec<Value> = answer.hits.iter().map(|h| self.id(h.id)).collect();
-                let distances: Vec<f32> = answer.hits.iter().map(|h| h.distance).collect();
-                let mut object = json!({ "query": query, "ids": ids, "distances": distances });
-                for (name, values) in &self.columns {
-                    object["columns"][name] = json!(values[before..before + ids.len()]);
-                }
-                before += ids.len();
-                writeln!(out, "{object}")?;
+        match format {
+            Format::Json => {
+                let mut before = 0;
+                (0..self.answers.len())
+                    .try_for_each(|query| writeln!(out, "{}", self.object(query, &mut before)))
             }
-            return Ok(());
+            Format::Readable => out.write_all(self.readable().as_bytes()),
+            Format::Csv | Format::Ids => self.write_lines(out),
         }
+    }
+
+    /// The answer of a query as an object. `before` counts the hits of the queries before it.
+    fn object(&self, query: usize, before: &mut usize) -> Value {
+        let hits = &self.answers[query].hits;
+        let ids: Vec<Value> = hits.iter().map(|h| self.id(h.id)).collect();
+        let distances: Vec<f32> = hits.iter().map(|h| h.distance).collect();
+        let mut object = json!({ "query": query, "ids": ids, "distances": distances });
+        for (name, values) in &self.columns {
+            object["columns"][name] = json!(values[*before..*before + hits.len()]);
+        }
+        *before += hits.len();
+        object
+    }
+
+    /// A row for each neighbour; the number of a query stands at its first.
+    fn readable(&self) -> String {
+        let names = self.columns.iter().map(|(name, _)| name.as_str());
+        let names: Vec<&str> = ["query", "rank", "id", "distance"]
+            .into_iter()
+            .chain(names)
+            .collect();
+        let mut table = Table::new(&names);
+        let mut before = 0;
+        for (query, answer) in self.answers.iter().enumerate() {
+            let name = |rank: usize| match rank {
+                0 => query.to_string(),
+                _ => String::new(),
+            };
+            for (rank, hit) in answer.hits.iter().enumerate() {
+                let mut row = vec![
+                    name(rank),
+                    (rank + 1).to_string(),
+                    plain(&self.id(hit.id)),
+                    format!("{:.6}", hit.distance),
+                ];
+                row.extend(
+                    self.columns
+                        .iter()
+                        .map(|(_, values)| plain(&values[before])),
+                );
+                table.row(row);
+                before += 1;
+            }
+            if answer.hits.is_empty() {
+                table.row(vec![name(0), "-".into(), "none".into()]);
+            }
+        }
+        table.render()
+    }
+
+    fn write_lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let names = self
             .columns
             .iter()
@@ -167,13 +223,18 @@ impl<'a> Hits<'a> {
     }
 }
 
-/// A value as a cell of a .csv file; nothing where it is missing.
-fn cell(value: &Value) -> String {
+/// A value as text; nothing where it is missing.
+fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => quoted(text),
-        other => quoted(&other.to_string()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
+}
+
+/// A value as a cell of a .csv file.
+fn cell(value: &Value) -> String {
+    quoted(&plain(value))
 }
 
 /// Text in quotes where a .csv file needs them.
@@ -219,6 +280,10 @@ mod tests {
         assert_eq!(
             text(Format::Csv),
             "query,rank,id,distance\n0,1,4,0.5\n0,2,2,1\n1,1,9,0\n"
+        );
+        assert_eq!(
+            text(Format::Readable),
+            "query  rank  id  distance\n    0     1   4  0.500000\n          2   2  1.000000\n    1     1   9  0.000000\n"
         );
         assert_eq!(
             text(Format::Json).lines().nth(1).unwrap(),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use garlic_data::Vectors;
+use garlic_data::{Origin, Vectors};
 use garlic_table::Ids;
 
 use crate::exit::Fault;
@@ -68,7 +68,7 @@ pub(crate) fn read_any(path: &Path, named: Option<bool>) -> anyhow::Result<Ids> 
 pub(crate) fn read_for(
     path: &Path,
     vectors: &Vectors,
-    vectors_path: &Path,
+    origin: &Origin,
     named: Option<bool>,
 ) -> anyhow::Result<Ids> {
     let ids = read_any(path, named)?;
@@ -76,10 +76,9 @@ pub(crate) fn read_for(
         return Ok(ids);
     }
     Err(Fault::input(format!(
-        "{}: holds {} identifiers, {} holds {} vectors; give one identifier for each vector",
+        "{}: holds {} identifiers, {origin} holds {} vectors; give one identifier for each vector",
         path.display(),
         ids.len(),
-        vectors_path.display(),
         vectors.rows()
     )))
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: a polite request while something is being built, the end of the program otherwise.
+//! Ctrl-C: a polite request while something is built, searched, changed or written, the end of the program otherwise.
 
 use std::process;
 use std::sync::Arc;
@@ -43,6 +43,14 @@ impl Watch {
     /// The flag, for the library.
     pub(crate) fn cancel(&self) -> Cancel {
         Cancel::new(flag().clone())
+    }
+
+    /// Runs searches or changes of an index, which end with an error soon after Ctrl-C.
+    pub(crate) fn run<T>(
+        &self,
+        work: impl FnOnce() -> garlic_ann::Result<T>,
+    ) -> garlic_ann::Result<T> {
+        self.cancel().scope(work)
     }
 
     /// An error once Ctrl-C was pressed.

@@ -9,7 +9,7 @@ use crate::exit::Fault;
 /// Reads the name of a metric.
 pub(crate) fn parse(text: &str) -> Result<Metric, String> {
     text.parse()
-        .map_err(|_| "must be euclidean, cosine or inner_product".into())
+        .map_err(|_| "must be euclidean (l2), cosine (cos) or inner_product (ip, dot)".into())
 }
 
 /// What the library calls the metric of a data set.
@@ -68,6 +68,11 @@ mod tests {
             assert_eq!(of_data(of_index(metric)), metric);
             assert_eq!(parse(metric.name()), Ok(metric));
         }
+        let short = ["l2", "cos", "ip", "dot"].map(|name| parse(name).unwrap().name());
+        assert_eq!(
+            short,
+            ["euclidean", "cosine", "inner_product", "inner_product"]
+        );
         assert!(parse("angular").unwrap_err().contains("cosine"));
 
         let rows = Rows::new(&[1.0, 2.0, 3.0, 1.0], 2).unwrap();

@@ -4,18 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Fault;
+use crate::input::STDIN;
 use crate::sources;
 
 /// Extensions of files that hold vectors; where a name fits several files, the first extension wins.
-const EXTENSIONS: [&str; 7] = ["hdf5", "h5", "npy", "fbin", "u8bin", "fvecs", "bvecs"];
+const EXTENSIONS: [&str; 13] = [
+    "hdf5", "h5", "npy", "fbin", "u8bin", "fvecs", "bvecs", "parquet", "arrow", "feather", "npz",
+    "csv", "tsv",
+];
 
-/// The file of a data set: an existing path, or a name in the data directory with or without its extension.
+/// The file of a data set: an existing path, `-` for standard input, or a name in the data directory with or without its
+/// extension.
 pub(crate) fn data(name: &Path) -> anyhow::Result<PathBuf> {
     data_in(name, &garlic_data::data_dir())
 }
 
 fn data_in(name: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
-    if name.exists() {
+    if name.exists() || name == Path::new(STDIN) {
         return Ok(name.to_owned());
     }
     if name.components().count() != 1 {

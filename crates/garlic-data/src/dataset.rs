@@ -6,7 +6,7 @@ use crate::error::{DataError, Origin, Result};
 use crate::format::{self, Format};
 use crate::hdf5::Hdf5;
 use crate::ids::Ids;
-use crate::read_vectors;
+use crate::reader::{ReadOptions, Reader};
 use crate::vectors::Vectors;
 
 /// The distance a data set was made for.
@@ -104,13 +104,19 @@ impl Dataset {
     /// Opens a data set: an ANN-Benchmarks HDF5 file with all its sets, or any other file of
     /// vectors, which gives a data set of `train` only.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// The same, with options that say what to read of a file that is no HDF5.
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         let path = path.as_ref();
-        if Format::from_path(path)? != Format::Hdf5 {
+        let named = options.format.map_or_else(|| Format::from_path(path), Ok);
+        if path.is_dir() || named? != Format::Hdf5 {
             return Ok(Self {
                 name: name_of(path),
                 path: path.to_owned(),
                 metric: None,
-                train: read_vectors(path)?,
+                train: Reader::open(path, options)?.read()?.vectors,
                 test: None,
                 neighbors: None,
                 distances: None,
@@ -120,7 +126,7 @@ impl Dataset {
         }
         format::open(path, Format::Hdf5, |input| {
             let file = Hdf5::open(input)?;
-            let metric = metric(&file, path)?;
+            let metric = metric(&file, &input.origin())?;
             // The cheap checks come first, so that a bad file is refused before much is read.
             let shape = file.vectors_shape("train")?;
             let queries = queries(&file, path, shape.rows, shape.dim)?;
@@ -155,7 +161,7 @@ impl Dataset {
         }
         format::open(path, Format::Hdf5, |input| {
             let file = Hdf5::open(input)?;
-            let metric = metric(&file, path)?;
+            let metric = metric(&file, &input.origin())?;
             let shape = file.vectors_shape("train")?;
             let queries = queries(&file, path, shape.rows, shape.dim)?;
             let test = match queries.test {
@@ -184,14 +190,14 @@ pub(crate) fn name_of(path: &Path) -> String {
 }
 
 /// The distance a file was made for, if it says so.
-pub(crate) fn metric(file: &Hdf5<'_>, path: &Path) -> Result<Option<Metric>> {
+pub(crate) fn metric(file: &Hdf5<'_>, origin: &Origin) -> Result<Option<Metric>> {
     let Some(name) = file.distance()? else {
         return Ok(None);
     };
     match Metric::named(&name) {
         Some(metric) => Ok(Some(metric)),
         None => Err(DataError::UnsupportedMetric {
-            origin: Origin::file(path),
+            origin: origin.clone(),
             metric: name,
         }),
     }

@@ -80,7 +80,7 @@ pub fn dataset_info(path: impl AsRef<Path>) -> Result<DatasetInfo> {
     }
     format::open(path, Format::Hdf5, |input| {
         let file = Hdf5::open(input)?;
-        let metric = metric(&file, path)?;
+        let metric = metric(&file, &input.origin())?;
         let mut info = info(file.vectors_shape("train")?);
         info.metric = metric;
         if file.has("test") {
@@ -101,7 +101,7 @@ pub fn list_datasets(folder: impl AsRef<Path>) -> Result<Vec<DatasetEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let known = Format::from_path(&path).is_ok_and(Format::holds_vectors);
+        let known = Format::from_path(&path).is_ok_and(|f| f.holds_vectors() && f.has_header());
         if !known || path.is_dir() {
             continue;
         }

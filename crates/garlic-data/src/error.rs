@@ -1,5 +1,6 @@
 //! One error for the crate: what was wrong, where, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ pub type Result<T, E = DataError> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     path: Option<PathBuf>,
-    set: Option<&'static str>,
+    set: Option<Cow<'static, str>>,
 }
 
 impl Origin {
@@ -30,11 +31,11 @@ impl Origin {
         }
     }
 
-    /// The same file, one of its sets.
-    pub fn set(&self, set: &'static str) -> Self {
+    /// The same file, one of its sets or arrays.
+    pub fn set(&self, set: impl Into<Cow<'static, str>>) -> Self {
         Self {
             path: self.path.clone(),
-            set: Some(set),
+            set: Some(set.into()),
         }
     }
 
@@ -50,7 +51,7 @@ impl fmt::Display for Origin {
             Some(path) => write!(f, "{}", path.display())?,
             None => f.write_str("data in memory")?,
         }
-        match self.set {
+        match &self.set {
             Some(set) => write!(f, ", set '{set}'"),
             None => Ok(()),
         }
@@ -76,8 +77,8 @@ pub enum DataError {
 
     /// The extension names no format of this crate.
     #[error(
-        "{origin}: unknown extension '{extension}': use .npy, .fbin, .u8bin, .ibin, .fvecs, .bvecs, \
-         .ivecs, .hdf5 or .h5"
+        "{origin}: unknown extension '{extension}': use .npy, .npz, .csv, .tsv, .parquet, .arrow, .feather, .fbin, \
+         .u8bin, .ibin, .fvecs, .bvecs, .ivecs, .hdf5 or .h5, or name the format"
     )]
     UnknownFormat {
         /// The file.
@@ -211,13 +212,6 @@ pub enum DataError {
         value: f32,
     },
 
-    /// An array in column-major order.
-    #[error("{origin}: the array is in Fortran order: save numpy.ascontiguousarray(array) instead")]
-    FortranOrder {
-        /// The file.
-        origin: Origin,
-    },
-
     /// An array whose numbers are big-endian.
     #[error(
         "{origin}: big-endian numbers ({dtype}): save array.astype(array.dtype.newbyteorder('<')) \
@@ -346,6 +340,37 @@ pub enum DataError {
         row: usize,
     },
 
+    /// A row of a table or a line of text that holds no vector, or no identifier.
+    #[error("{origin}: {place}: {problem}")]
+    BadRow {
+        /// The file.
+        origin: Origin,
+        /// Which row or line.
+        place: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+
+    /// A column, array or format that was asked for is not there, or it is not clear which one is meant.
+    #[error("{origin}: {problem}")]
+    Selection {
+        /// The file or folder.
+        origin: Origin,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+
+    /// The reader of an archive or table refused.
+    #[error("{origin}: not readable as {format}: {cause}: copy or download the file again")]
+    Unreadable {
+        /// The file.
+        origin: Origin,
+        /// What it was read as.
+        format: &'static str,
+        /// What the reader answered.
+        cause: String,
+    },
+
     /// A set that the file should have.
     #[error("{origin}: the set is missing: the file has {present}")]
     MissingSet {
@@ -381,6 +406,11 @@ impl DataError {
         }
     }
 
+    pub(crate) fn selection(origin: Origin, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::Selection { origin, problem }
+    }
+
     /// Whether the error is of the kind that reading a file as the wrong format gives.
     pub(crate) fn hints_at_mislabelling(&self) -> bool {
         matches!(
@@ -390,6 +420,7 @@ impl DataError {
                 | Self::BadHeader { .. }
                 | Self::Ragged { .. }
                 | Self::ZeroDimension { .. }
+                | Self::Unreadable { .. }
         )
     }
 }

@@ -75,8 +75,8 @@ impl<'a> Hdf5<'a> {
         }
     }
 
-    fn set(&self, name: &'static str) -> Result<Set> {
-        let origin = self.input.origin().set(name);
+    fn set(&self, name: &str) -> Result<Set> {
+        let origin = self.input.origin().set(name.to_owned());
         if !self.has(name) {
             let present = match self.sets.len() {
                 0 => "no sets".to_owned(),
@@ -137,12 +137,12 @@ impl<'a> Hdf5<'a> {
         })
     }
 
-    pub(crate) fn vectors_shape(&self, name: &'static str) -> Result<Shape> {
+    pub(crate) fn vectors_shape(&self, name: &str) -> Result<Shape> {
         self.set(name)?.vectors_shape()
     }
 
     /// A set of vectors; 64-bit floats are rounded to 32 bits, and 16-bit floats become 32-bit floats.
-    pub(crate) fn vectors(&self, name: &'static str) -> Result<Vectors> {
+    pub(crate) fn vectors(&self, name: &str) -> Result<Vectors> {
         let set = self.set(name)?;
         let shape = set.vectors_shape()?;
         let failed = |cause| unreadable(set.origin.clone(), cause);
@@ -174,7 +174,7 @@ impl<'a> Hdf5<'a> {
     }
 
     /// A set of ids.
-    pub(crate) fn ids(&self, name: &'static str) -> Result<Ids> {
+    pub(crate) fn ids(&self, name: &str) -> Result<Ids> {
         let set = self.set(name)?;
         let (_, cols) = set.table()?;
         set.need_integers()?;
@@ -184,7 +184,7 @@ impl<'a> Hdf5<'a> {
     }
 
     /// A set of numbers as floats, with its rows and columns.
-    pub(crate) fn floats(&self, name: &'static str) -> Result<(Vec<f32>, usize, usize)> {
+    pub(crate) fn floats(&self, name: &str) -> Result<(Vec<f32>, usize, usize)> {
         let set = self.set(name)?;
         let (rows, cols) = set.table()?;
         if !matches!(set.dtype, DType::F32 | DType::F64) {
@@ -197,7 +197,7 @@ impl<'a> Hdf5<'a> {
     }
 
     /// A set of labels, one a row.
-    pub(crate) fn labels(&self, name: &'static str) -> Result<Vec<i64>> {
+    pub(crate) fn labels(&self, name: &str) -> Result<Vec<i64>> {
         let set = self.set(name)?;
         if !matches!(set.axes[..], [_] | [_, 1]) {
             return Err(DataError::BadRank {
@@ -213,7 +213,7 @@ impl<'a> Hdf5<'a> {
     }
 
     /// Rows and columns of a set, as its header says.
-    pub(crate) fn table_shape(&self, name: &'static str) -> Result<(usize, usize)> {
+    pub(crate) fn table_shape(&self, name: &str) -> Result<(usize, usize)> {
         self.set(name)?.table()
     }
 }

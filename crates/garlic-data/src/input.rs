@@ -1,9 +1,12 @@
 //! A file opened for reading, with its length known, so that every claim can be checked first.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use bytes::Bytes;
+use tempfile::TempPath;
 
 use crate::error::{DataError, Origin, Result};
 use crate::map::map_file;
@@ -12,12 +15,17 @@ use crate::vectors::{Element, Shape, Vectors};
 /// Bytes converted at a time where a file cannot be mapped.
 const BLOCK: usize = 1 << 18;
 
-/// An open file, its length and its name for messages.
+/// An open file or a part of one, its length and its name for messages.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) file: File,
+    /// Where the part begins.
+    start: u64,
     pub(crate) len: u64,
     pub(crate) path: PathBuf,
+    origin: Origin,
+    /// Deletes a file that was made for this.
+    _spooled: Option<TempPath>,
 }
 
 impl Input {
@@ -31,13 +39,75 @@ impl Input {
         }
         Ok(Self {
             file,
+            start: 0,
             len: metadata.len(),
             path: path.to_owned(),
+            origin: Origin::file(path),
+            _spooled: None,
+        })
+    }
+
+    /// What `stream` gives, in a temporary file: readers need the length and go back and forth.
+    pub(crate) fn spool(stream: &mut dyn Read, origin: Origin) -> Result<Self> {
+        let folder = std::env::temp_dir();
+        let failed = |cause| DataError::io("write a temporary file into", &folder, cause);
+        let (mut file, path) = tempfile::NamedTempFile::new_in(&folder)
+            .map_err(failed)?
+            .into_parts();
+        let mut buffer = vec![0; BLOCK];
+        let mut len = 0;
+        loop {
+            let read = match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
+                Err(cause) => {
+                    let name = origin.to_string();
+                    return Err(DataError::io("read", Path::new(&name), cause));
+                }
+            };
+            file.write_all(&buffer[..read]).map_err(failed)?;
+            len += read as u64;
+        }
+        Ok(Self {
+            file,
+            start: 0,
+            len,
+            path: path.to_path_buf(),
+            origin,
+            _spooled: Some(path),
+        })
+    }
+
+    /// The part of `len` bytes from `start`, which the caller has checked to lie inside the file.
+    pub(crate) fn part(&self, start: u64, len: u64, origin: Origin) -> Result<Self> {
+        let failed = |cause| DataError::io("open", &self.path, cause);
+        Ok(Self {
+            file: self.file.try_clone().map_err(failed)?,
+            start: self.start + start,
+            len,
+            path: self.path.clone(),
+            origin,
+            _spooled: None,
         })
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        Origin::file(&self.path)
+        self.origin.clone()
+    }
+
+    /// All bytes: mapped, or read where that cannot be.
+    pub(crate) fn bytes(&self) -> Result<Bytes> {
+        let len = to_usize(self.len, "the length", &self.origin)?;
+        let start = to_usize(self.start, "the place", &self.origin)?;
+        if let Ok(map) = map_file(&self.file)
+            && start.checked_add(len).is_some_and(|end| end <= map.len())
+        {
+            return Ok(Bytes::from_owner(map).slice(start..start + len));
+        }
+        let mut bytes = vec![0; len];
+        self.read_at(0, &mut bytes, "the data")?;
+        Ok(bytes.into())
     }
 
     /// Fills `buffer` from `offset`; `what` names the part for the message of a short file.
@@ -48,7 +118,8 @@ impl Input {
         }
         let failed = |cause| DataError::io("read", &self.path, cause);
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        file.seek(SeekFrom::Start(self.start + offset))
+            .map_err(failed)?;
         file.read_exact(buffer).map_err(failed)
     }
 
@@ -86,9 +157,8 @@ impl Input {
         let width = shape.element.width() as u64;
         let native = cfg!(target_endian = "little") || width == 1;
         if native
-            && offset.is_multiple_of(width)
             && let Ok(map) = map_file(&self.file)
-            && let Some(vectors) = Vectors::mapped(Arc::new(map), offset, shape)
+            && let Some(vectors) = Vectors::mapped(Arc::new(map), self.start + offset, shape)
         {
             vectors.check_finite(origin)?;
             return Ok(vectors);
@@ -131,14 +201,25 @@ impl Input {
         count: usize,
         mut visit: impl FnMut([u8; N]),
     ) -> Result<()> {
-        let block = (BLOCK / N).min(count);
-        let mut buffer = vec![0; block * N];
+        self.for_each_block(offset, count * N, |block| {
+            block.as_chunks::<N>().0.iter().for_each(|b| visit(*b));
+        })
+    }
+
+    /// Calls `visit` with `len` bytes from `offset`, in blocks of a power of two of at least 8.
+    pub(crate) fn for_each_block(
+        &self,
+        offset: u64,
+        len: usize,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        let mut buffer = vec![0; BLOCK.min(len)];
         let mut done = 0;
-        while done < count {
-            let now = block.min(count - done);
-            let bytes = &mut buffer[..now * N];
-            self.read_at(offset + (done * N) as u64, bytes, "the data")?;
-            bytes.as_chunks::<N>().0.iter().for_each(|b| visit(*b));
+        while done < len {
+            let now = BLOCK.min(len - done);
+            let bytes = &mut buffer[..now];
+            self.read_at(offset + done as u64, bytes, "the data")?;
+            visit(bytes);
             done += now;
         }
         Ok(())

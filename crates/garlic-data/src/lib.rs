@@ -8,10 +8,15 @@
 //!
 //! | extension | holds | read by |
 //! |---|---|---|
-//! | `.npy` | `float32`, `uint8` vectors; `int32`, `int64` ids | mapped |
+//! | `.npy` | numbers of 8 to 64 bits; `int32`, `int64` ids | `float32` and `uint8` in C order mapped, else converted |
+//! | `.npz` | arrays with names | like `.npy`; unpacked into a temporary file if compressed |
+//! | `.csv`, `.tsv` | a vector a line, with or without a header | read |
+//! | `.parquet`, `.arrow`, `.feather` | a column of lists, one of identifiers, others | in batches |
 //! | `.fbin`, `.u8bin`, `.ibin` | two `u32` (rows, dimension), then the rows | mapped |
 //! | `.fvecs`, `.bvecs`, `.ivecs` | each row after its own `i32` dimension | read |
 //! | `.hdf5`, `.h5` | ANN-Benchmarks: `train`, `test`, `neighbors`, `distances`, labels | mapped where contiguous |
+//!
+//! [`read_vectors`] reads a file or the files of a folder. A [`Reader`] reads streams, columns, identifiers and batches.
 //!
 //! A mapped file must not be changed in place while its [`Vectors`] are alive; the writers here
 //! never do that, they replace files whole (see [`atomic`]).
@@ -33,27 +38,37 @@
 //! ```
 
 pub mod atomic;
+mod batches;
 mod bin;
 mod dataset;
 mod datasets;
 mod error;
 mod format;
 mod hdf5;
+mod identifiers;
 mod ids;
 mod input;
 mod map;
 mod npy;
+mod npz;
+mod reader;
+mod table;
+mod text;
 mod truth;
 mod vecs;
 mod vectors;
 
+pub use arrow_array::RecordBatch;
+pub use batches::{Batch, Batches};
 pub use bin::{write_fbin, write_ibin, write_u8bin};
 pub use dataset::{Dataset, Distances, Metric, Queries};
 pub use datasets::{DatasetEntry, DatasetInfo, data_dir, dataset_info, list_datasets};
 pub use error::{DataError, Origin, Result};
-pub use format::{read_ids, read_vectors, vectors_shape, write_ids, write_vectors};
+pub use format::{Format, read_ids, read_vectors, vectors_shape, write_ids, write_vectors};
+pub use identifiers::Identifiers;
 pub use ids::Ids;
 pub use npy::{write_npy_f32, write_npy_i32, write_npy_i64, write_npy_u8};
+pub use reader::{Columns, ReadOptions, Reader, Table};
 pub use truth::{Truth, TruthCheck, check_truth, check_truth_by, ground_truth, ground_truth_by};
 pub use vecs::{write_bvecs, write_fvecs, write_ivecs};
 pub use vectors::{Element, Shape, Vectors};

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::atomic::write_atomically;
 use crate::error::{DataError, Origin, Result};
 use crate::format::Format;
+use crate::identifiers::Identifiers;
 use crate::ids::Ids;
 use crate::input::{Input, to_usize};
 use crate::vectors::{Element, Shape, Vectors, check_finite, count_rows};
@@ -14,11 +15,90 @@ mod header;
 /// The first bytes of every file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// A two-dimensional C-order array.
+/// What the elements of an array are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    F16,
+    U32,
+    I32,
+    F32,
+    U64,
+    I64,
+    F64,
+}
+
+impl Kind {
+    /// The kind that a header names, without its byte order.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "b1" => Self::Bool,
+            "u1" => Self::U8,
+            "i1" => Self::I8,
+            "u2" => Self::U16,
+            "i2" => Self::I16,
+            "f2" => Self::F16,
+            "u4" => Self::U32,
+            "i4" => Self::I32,
+            "f4" => Self::F32,
+            "u8" => Self::U64,
+            "i8" => Self::I64,
+            "f8" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    fn width(self) -> usize {
+        match self {
+            Self::Bool | Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Appends little-endian elements as 32-bit floats, the nearest ones where they are wider.
+    fn to_f32(self, bytes: &[u8], values: &mut Vec<f32>) {
+        fn each<const N: usize>(
+            bytes: &[u8],
+            values: &mut Vec<f32>,
+            convert: impl Fn([u8; N]) -> f32,
+        ) {
+            values.extend(bytes.as_chunks::<N>().0.iter().map(|b| convert(*b)));
+        }
+        match self {
+            Self::Bool | Self::U8 => each(bytes, values, |[b]| f32::from(b)),
+            Self::I8 => each(bytes, values, |b| f32::from(i8::from_le_bytes(b))),
+            Self::U16 => each(bytes, values, |b| f32::from(u16::from_le_bytes(b))),
+            Self::I16 => each(bytes, values, |b| f32::from(i16::from_le_bytes(b))),
+            Self::F16 => each(bytes, values, |b| {
+                garlic_simd::f16_to_f32(u16::from_le_bytes(b))
+            }),
+            Self::U32 => each(bytes, values, |b| u32::from_le_bytes(b) as f32),
+            Self::I32 => each(bytes, values, |b| i32::from_le_bytes(b) as f32),
+            Self::F32 => each(bytes, values, f32::from_le_bytes),
+            Self::U64 => each(bytes, values, |b| u64::from_le_bytes(b) as f32),
+            Self::I64 => each(bytes, values, |b| i64::from_le_bytes(b) as f32),
+            // Values beyond float32 become infinity, which is refused by name.
+            Self::F64 => each(bytes, values, |b| f64::from_le_bytes(b) as f32),
+        }
+    }
+}
+
+/// An array of one or two axes.
 struct Array {
     descr: String,
-    rows: u64,
-    cols: u64,
+    kind: Kind,
+    /// Whether the header has one axis only; then there is one column.
+    is_list: bool,
+    /// Whether it is stored column after column.
+    by_columns: bool,
+    rows: usize,
+    cols: usize,
     /// Where its data begin.
     offset: u64,
 }
@@ -59,37 +139,25 @@ fn open(input: &Input, supported: &'static str) -> Result<Array> {
     input.read_at(text_at, &mut text, "the header")?;
     let header = header::parse(&text).map_err(|(at, reason)| bad(text_at + at as u64, reason))?;
 
-    if header.descr.starts_with('>') && !header.descr.ends_with('1') {
+    let name = header.descr.trim_start_matches(['<', '>', '|', '=']);
+    let Some(kind) = Kind::named(name) else {
+        return Err(DataError::UnsupportedType {
+            origin,
+            found: header.descr,
+            supported,
+        });
+    };
+    if header.descr.starts_with('>') && kind.width() > 1 {
         let dtype = header.descr;
         return Err(DataError::BigEndian { origin, dtype });
     }
-    let [rows, cols] = header.shape[..] else {
-        return Err(DataError::BadRank {
-            origin,
-            found: header.shape.len(),
-            expected: 2,
-            fix: "(rows, dimension)",
-        });
-    };
-    // An array of one row or column is in both orders at once, and numpy may call it either.
-    if header.fortran_order && rows > 1 && cols > 1 {
-        return Err(DataError::FortranOrder { origin });
-    }
-    let width = match header.descr.as_str() {
-        "|u1" | "<u1" | ">u1" | "=u1" => 1,
-        "<f2" => 2,
-        "<f4" | "<i4" | "<u4" => 4,
-        "<i8" | "<u8" => 8,
-        _ => {
-            return Err(DataError::UnsupportedType {
-                origin,
-                found: header.descr,
-                supported,
-            });
-        }
+    let (rows, cols) = match header.shape[..] {
+        [rows] => (rows, 1),
+        [rows, cols] => (rows, cols),
+        _ => return Err(wrong_rank(origin, header.shape.len())),
     };
     let count = rows.saturating_mul(cols);
-    input.check_end(offset, count, width)?;
+    input.check_end(offset, count, kind.width() as u64)?;
     if cols == 0 {
         return Err(DataError::ZeroDimension { origin });
     }
@@ -97,66 +165,115 @@ fn open(input: &Input, supported: &'static str) -> Result<Array> {
         return Err(DataError::ZeroRows { origin });
     }
     Ok(Array {
+        kind,
+        is_list: header.shape.len() == 1,
+        // An array of one row or column is in both orders at once, and numpy may call it either.
+        by_columns: header.fortran_order && rows > 1 && cols > 1,
+        rows: to_usize(rows, "the number of rows", &origin)?,
+        cols: to_usize(cols, "the dimension", &origin)?,
         descr: header.descr,
-        rows,
-        cols,
         offset,
     })
 }
 
-/// The shape of the vectors as they are read, where they begin, and whether they are halves in the file.
-fn vectors_header(input: &Input) -> Result<(Shape, u64, bool)> {
-    const SUPPORTED: &str = "float32, float16 or uint8, as in array.astype('float32')";
-    let array = open(input, SUPPORTED)?;
-    let origin = input.origin();
-    let element = match array.descr.as_str() {
-        "<f4" | "<f2" => Element::F32,
-        descr if descr.ends_with("u1") => Element::U8,
-        _ => {
-            return Err(DataError::UnsupportedType {
-                origin,
-                found: array.descr,
-                supported: SUPPORTED,
-            });
-        }
-    };
-    let shape = Shape {
-        rows: to_usize(array.rows, "the number of rows", &origin)?,
-        dim: to_usize(array.cols, "the dimension", &origin)?,
-        element,
-    };
-    Ok((shape, array.offset, array.descr == "<f2"))
-}
-
-pub(crate) fn shape(input: &Input) -> Result<Shape> {
-    Ok(vectors_header(input)?.0)
-}
-
-pub(crate) fn read(input: &Input) -> Result<Vectors> {
-    let (shape, offset, is_half) = vectors_header(input)?;
-    match is_half {
-        true => input.half_vectors(offset, shape, &input.origin()),
-        false => input.vectors(offset, shape, &input.origin()),
+fn wrong_rank(origin: Origin, found: usize) -> DataError {
+    DataError::BadRank {
+        origin,
+        found,
+        expected: 2,
+        fix: "(rows, dimension)",
     }
 }
 
+impl Array {
+    fn shape(&self) -> Shape {
+        Shape {
+            rows: self.rows,
+            dim: self.cols,
+            element: match self.kind {
+                Kind::U8 => Element::U8,
+                _ => Element::F32,
+            },
+        }
+    }
+
+    /// The elements as 32-bit floats, converted block by block, so that there is one copy of all of them, not two.
+    fn floats(&self, input: &Input) -> Result<Vec<f32>> {
+        let (rows, cols) = (self.rows, self.cols);
+        let mut values = Vec::with_capacity(rows * cols);
+        let stored = |values: &mut Vec<f32>, first: usize, count: usize| {
+            let offset = self.offset + (first * self.kind.width()) as u64;
+            input.for_each_block(offset, count * self.kind.width(), |bytes| {
+                self.kind.to_f32(bytes, values);
+            })
+        };
+        if !self.by_columns {
+            stored(&mut values, 0, rows * cols)?;
+            return Ok(values);
+        }
+        values.resize(rows * cols, 0.0);
+        let mut column = Vec::with_capacity(rows);
+        for c in 0..cols {
+            column.clear();
+            stored(&mut column, c * rows, rows)?;
+            let places = values[c..].iter_mut().step_by(cols);
+            places.zip(&column).for_each(|(place, v)| *place = *v);
+        }
+        Ok(values)
+    }
+}
+
+const NUMBERS: &str = "numbers of 8 to 64 bits, as in array.astype('float32')";
+
+/// The array of vectors of a file.
+fn vectors(input: &Input) -> Result<Array> {
+    let array = open(input, NUMBERS)?;
+    match array.is_list {
+        true => Err(wrong_rank(input.origin(), 1)),
+        false => Ok(array),
+    }
+}
+
+pub(crate) fn shape(input: &Input) -> Result<Shape> {
+    Ok(vectors(input)?.shape())
+}
+
+pub(crate) fn read(input: &Input) -> Result<Vectors> {
+    let array = vectors(input)?;
+    let origin = input.origin();
+    match array.kind {
+        Kind::F32 | Kind::U8 if !array.by_columns => {
+            input.vectors(array.offset, array.shape(), &origin)
+        }
+        _ => Vectors::owned_f32(array.floats(input)?, array.cols, &origin),
+    }
+}
+
+/// Ids, row after row; an array of one axis is one column.
 pub(crate) fn read_ids(input: &Input) -> Result<Ids> {
     const SUPPORTED: &str = "int32 or int64, as in array.astype('int64')";
     let array = open(input, SUPPORTED)?;
     let origin = input.origin();
-    let count = to_usize(array.rows * array.cols, "the number of ids", &origin)?;
-    let cols = to_usize(array.cols, "the number of columns", &origin)?;
+    if array.by_columns {
+        return Err(DataError::UnsupportedType {
+            origin,
+            found: format!("{} in Fortran order", array.descr),
+            supported: "a table in C order, as numpy.ascontiguousarray(array) makes it",
+        });
+    }
+    let (count, cols) = (array.rows * array.cols, array.cols);
     let mut data = Vec::with_capacity(count);
     let mut too_large = None;
-    match array.descr.as_str() {
-        "<i4" => input.for_each(array.offset, count, |b| {
+    match array.kind {
+        Kind::U8 => input.for_each(array.offset, count, |[b]| data.push(i64::from(b)))?,
+        Kind::I32 => input.for_each(array.offset, count, |b| {
             data.push(i64::from(i32::from_le_bytes(b)));
         })?,
-        "<u4" => input.for_each(array.offset, count, |b| {
+        Kind::U32 => input.for_each(array.offset, count, |b| {
             data.push(i64::from(u32::from_le_bytes(b)));
         })?,
-        "<i8" => input.for_each(array.offset, count, |b| data.push(i64::from_le_bytes(b)))?,
-        "<u8" => input.for_each(array.offset, count, |b| {
+        Kind::I64 => input.for_each(array.offset, count, |b| data.push(i64::from_le_bytes(b)))?,
+        Kind::U64 => input.for_each(array.offset, count, |b| {
             let id = u64::from_le_bytes(b);
             if id > i64::MAX as u64 && too_large.is_none() {
                 too_large = Some((data.len(), id));
@@ -181,6 +298,22 @@ pub(crate) fn read_ids(input: &Input) -> Result<Ids> {
         });
     }
     Ids::with_origin(data, cols, &origin)
+}
+
+/// Ids as identifiers of vectors.
+pub(crate) fn read_identifiers(input: &Input) -> Result<Identifiers> {
+    let ids = read_ids(input)?;
+    let numbers: Result<Vec<u64>> = (0..)
+        .zip(ids.data)
+        .map(|(row, id)| {
+            u64::try_from(id).map_err(|_| DataError::BadRow {
+                origin: input.origin(),
+                place: format!("row {row}"),
+                problem: format!("the identifier is {id}: identifiers are whole numbers from 0 on"),
+            })
+        })
+        .collect();
+    Ok(Identifiers::Numbers(numbers?))
 }
 
 /// Writes floats as a `float32` array, `dim` to a row.

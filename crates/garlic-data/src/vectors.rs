@@ -91,6 +91,12 @@ impl Vectors {
         Ok(Self { storage, rows, dim })
     }
 
+    /// Vectors whose number and values were checked before.
+    pub(crate) fn checked_f32(data: Vec<f32>, rows: usize, dim: usize) -> Self {
+        let storage = Storage::F32(Arc::new(data));
+        Self { storage, rows, dim }
+    }
+
     /// Vectors inside a mapped file; none if they do not lie inside it or are not aligned.
     pub(crate) fn mapped(map: Arc<Mmap>, offset: u64, shape: Shape) -> Option<Self> {
         let Shape { rows, dim, element } = shape;
@@ -253,6 +259,16 @@ pub(crate) fn count_rows(len: usize, dim: usize, origin: &Origin) -> Result<usiz
 
 /// Finds the first NaN or infinity.
 pub(crate) fn check_finite(data: &[f32], dim: usize, origin: &Origin) -> Result<()> {
+    check_finite_from(0, data, dim, origin)
+}
+
+/// Finds the first NaN or infinity in rows that follow `first` others.
+pub(crate) fn check_finite_from(
+    first: usize,
+    data: &[f32],
+    dim: usize,
+    origin: &Origin,
+) -> Result<()> {
     // A branch per block instead of per value lets the check run at the speed of memory.
     const BLOCK: usize = 4096;
     let infinite = |value: &f32| value.to_bits() & 0x7f80_0000 == 0x7f80_0000;
@@ -264,7 +280,7 @@ pub(crate) fn check_finite(data: &[f32], dim: usize, origin: &Origin) -> Result<
             let index = block * BLOCK + at;
             return Err(DataError::NotFinite {
                 origin: origin.clone(),
-                row: index / dim,
+                row: first + index / dim,
                 column: index % dim,
                 value: data[index],
             });

@@ -17,18 +17,18 @@ fn missing_and_unknown_files() {
         kind!(DataError::Io { .. }),
         &["cannot open", "missing.npy"],
     );
-    let path = file(&folder, "a.csv", b"1,2");
+    let path = file(&folder, "a.txt", b"1,2");
     assert_error(
         read_vectors(&path),
         kind!(DataError::UnknownFormat { .. }),
-        &["a.csv", "'csv'", ".fvecs"],
+        &["a.txt", "'txt'", ".fvecs", ".parquet"],
     );
     let nested = folder.path().join("folder.npy");
     std::fs::create_dir(&nested).unwrap();
     assert_error(
         read_vectors(&nested),
-        kind!(DataError::Io { .. }),
-        &["folder.npy", "not a regular file"],
+        kind!(DataError::Selection { .. }),
+        &["folder.npy", "no file in this folder"],
     );
 }
 
@@ -108,26 +108,13 @@ fn npy_variants() {
     let data = floats(&[1.0, 2.0, 3.0, 4.0]);
     let read = |bytes: Vec<u8>| read_vectors(file(&folder, "a.npy", &bytes));
     assert_error(
-        read(npy("'<f4'", true, "(2, 2)", &data)),
-        kind!(DataError::FortranOrder { .. }),
-        &["a.npy", "ascontiguousarray"],
-    );
-    assert_error(
         read(npy("'>f4'", false, "(2, 2)", &data)),
         kind!(DataError::BigEndian { .. }),
         &["a.npy", ">f4", "newbyteorder"],
     );
-    for descr in [
-        "'<f8'",
-        "'<V2'",
-        "'|b1'",
-        "'<i8'",
-        "'<i4'",
-        "[('x', '<f4')]",
-    ] {
-        let width = if descr == "'<i8'" { 2 } else { 1 };
+    for descr in ["'<V2'", "'<c8'", "'|S4'", "[('x', '<f4')]"] {
         assert_error(
-            read(npy(descr, false, "(2, 2)", &data.repeat(width))),
+            read(npy(descr, false, "(2, 2)", &data)),
             kind!(DataError::UnsupportedType { .. }),
             &["a.npy", descr.trim_matches('\''), "float32"],
         );

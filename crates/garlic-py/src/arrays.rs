@@ -22,7 +22,10 @@ pub(crate) struct Vectors<'py> {
 impl<'py> Vectors<'py> {
     /// Reads an array of one vector or of rows; `what` names it in errors.
     pub(crate) fn take(array: &Bound<'py, PyAny>, what: &str) -> PyResult<Self> {
-        if let Some(vectors) = Self::in_place(array)? {
+        // A subclass may mean something by its values: masked ones are none.
+        if array.is_exact_instance_of::<PyUntypedArray>()
+            && let Some(vectors) = Self::in_place(array)?
+        {
             return Ok(vectors);
         }
         let made = helper(array.py(), &VECTORS, "vectors")?.call1((array, what))?;

@@ -1,9 +1,7 @@
 //! A build on a thread of its own, so that the calling one can hear Ctrl-C and tell how far it is.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use garlic_ann::{Cancel, Error, Index, Metric, Rows, Stage};
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
@@ -14,9 +12,7 @@ use crate::arrays::{Vectors, count, own_values, take_optional_ids};
 use crate::columns;
 use crate::errors::raise;
 use crate::handle::Handle;
-
-/// How often the calling thread looks for signals.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::interrupt::watched;
 
 /// How far a build is: stage, steps done, steps of the stage.
 type State = Arc<Mutex<Option<(Stage, usize, usize)>>>;
@@ -167,14 +163,38 @@ fn work(
         builder = builder.threads(threads.max(0) as usize);
     }
     let build = || make(&builder);
-    let index = py.detach(|| run(build, &cancel, &state, progress.as_ref()))?;
+    let look = |py: Python<'_>| look(py, &state, progress.as_ref());
+    let index = py.detach(|| watched(&cancel, build, look))?;
     Ok(Handle::new(index))
 }
 
-/// Fails as a build with these settings would.
+/// The parameters of a preset as JSON: name, group, default value, meaning and allowed values.
 #[pyfunction]
-pub(crate) fn check_settings(preset: &str, settings: Vec<(String, String)>) -> PyResult<()> {
-    config(preset, settings).map(|_| ()).map_err(raise)
+pub(crate) fn parameters(preset: &str) -> PyResult<String> {
+    let config = config(preset, Vec::new()).map_err(raise)?;
+    let table = config.table().into_iter().zip(config.values());
+    let all: Vec<_> = table
+        .map(|(parameter, (name, default))| {
+            serde_json::json!({
+                "name": name,
+                "group": parameter.group,
+                "default": default,
+                "about": parameter.about.trim(),
+                "rule": parameter.rule,
+            })
+        })
+        .collect();
+    Ok(serde_json::Value::from(all).to_string())
+}
+
+/// Fails as a build with these settings would. Gives the name of the metric.
+#[pyfunction]
+pub(crate) fn check_settings(
+    preset: &str,
+    settings: Vec<(String, String)>,
+) -> PyResult<&'static str> {
+    let config = config(preset, settings).map_err(raise)?;
+    Ok(config.metric().name())
 }
 
 fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<AnyConfig> {
@@ -188,50 +208,6 @@ fn config(preset: &str, settings: Vec<(String, String)>) -> garlic_ann::Result<A
     }
     config.validate()?;
     Ok(config)
-}
-
-fn run(
-    build: impl FnOnce() -> garlic_ann::Result<AnyIndex> + Send,
-    cancel: &AtomicBool,
-    state: &State,
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<AnyIndex> {
-    let (done, wait) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
-            // Nobody is waiting only if the other side panicked.
-            let _ = done.send(build());
-        });
-        let worker = worker.map_err(|error| {
-            raise(Error::Threads {
-                threads: 1,
-                message: error.to_string(),
-            })
-        })?;
-        let mut raised = None;
-        let result = loop {
-            match wait.recv_timeout(LOOK) {
-                Ok(result) => break Some(result),
-                Err(RecvTimeoutError::Disconnected) => break None,
-                Err(RecvTimeoutError::Timeout) if raised.is_none() => {
-                    let now = Python::attach(|py| look(py, state, progress));
-                    if let Err(error) = now {
-                        cancel.store(true, Ordering::Relaxed);
-                        raised = Some(error);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        };
-        if let Err(panic) = worker.join() {
-            std::panic::resume_unwind(panic);
-        }
-        match (raised, result) {
-            (Some(error), _) => Err(error),
-            (None, Some(result)) => result.map_err(raise),
-            (None, None) => Err(raise(Error::Cancelled)),
-        }
-    })
 }
 
 /// Handles signals and reports; an error of either ends the build.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use garlic_ann::live::Training;
-use garlic_ann::{Error, Live, RangeSearch, Search, SearchStats};
+use garlic_ann::{Answer, EXHAUSTIVE_POINTS, Error, Live, RangeSearch, Search, SearchStats};
 use garlic_any::AnyIndex;
 use garlic_table::{Collection, Ids, Snapshot};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -19,6 +19,7 @@ use crate::columns;
 use crate::describe;
 use crate::errors::raise;
 use crate::filter::Filter;
+use crate::interrupt::{answers, interruptible};
 use crate::output::{Lists, Table, identifiers, lists, work};
 
 /// How often it is looked whether a training has ended: often at first, since most are short.
@@ -62,6 +63,21 @@ impl Handle {
     /// What is known about a training.
     fn training_state(&self) -> Training {
         self.live().map(Live::training).unwrap_or_default()
+    }
+}
+
+/// Rows that are changed at once, from which on Ctrl-C ends the change. Fewer take less time than a thread is worth.
+const MANY_ROWS: usize = 1000;
+
+/// Does a change of this many rows, with the interpreter let go.
+fn change<T: Send>(
+    py: Python<'_>,
+    rows: usize,
+    work: impl FnOnce() -> garlic_ann::Result<T> + Send,
+) -> PyResult<T> {
+    match rows < MANY_ROWS {
+        true => py.detach(work).map_err(raise),
+        false => interruptible(py, work),
     }
 }
 
@@ -189,8 +205,8 @@ impl Handle {
         let vectors = Vectors::take(vectors, "vectors")?;
         let rows = vectors.rows()?;
         let (ids, columns) = (take_optional_ids(ids)?, columns::take(columns)?);
-        let added = py.detach(|| self.0.add(rows, ids, columns.as_ref()));
-        identifiers(py, &added.map_err(raise)?)
+        let added = change(py, rows.len(), || self.0.add(rows, ids, columns.as_ref()))?;
+        identifiers(py, &added)
     }
 
     /// Adds rows, and replaces those that exist.
@@ -205,8 +221,9 @@ impl Handle {
         let vectors = Vectors::take(vectors, "vectors")?;
         let rows = vectors.rows()?;
         let (ids, columns) = (take_ids(ids)?, columns::take(columns)?);
-        py.detach(|| self.0.upsert(rows, &ids, columns.as_ref()))
-            .map_err(raise)
+        change(py, rows.len(), || {
+            self.0.upsert(rows, &ids, columns.as_ref())
+        })
     }
 
     fn update(
@@ -217,26 +234,26 @@ impl Handle {
     ) -> PyResult<()> {
         let (vectors, ids) = (Vectors::take(vectors, "vectors")?, take_ids(ids)?);
         let rows = vectors.rows()?;
-        py.detach(|| self.0.update(rows, &ids)).map_err(raise)
+        change(py, rows.len(), || self.0.update(rows, &ids))
     }
 
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = take_ids(ids)?;
-        py.detach(|| self.0.remove(&ids)).map_err(raise)
+        change(py, ids.len(), || self.0.remove(&ids))
     }
 
     fn recalibrate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.recalibrate()).map_err(raise)
+        interruptible(py, || self.live()?.recalibrate())
     }
 
     fn tune(&self, py: Python<'_>, queries: &Bound<'_, PyAny>) -> PyResult<()> {
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
-        py.detach(|| self.live()?.tune(rows)).map_err(raise)
+        interruptible(py, || self.live()?.tune(rows))
     }
 
     fn retrain(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.retrain()).map_err(raise)
+        interruptible(py, || self.live()?.retrain())
     }
 
     /// Returns when no training is going on. Ctrl-C ends the waiting, not the training.
@@ -275,11 +292,11 @@ impl Handle {
     }
 
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.compact()).map_err(raise)
+        interruptible(py, || self.0.compact())
     }
 
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.live()?.checkpoint()).map_err(raise)
+        interruptible(py, || self.live()?.checkpoint())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -314,6 +331,20 @@ impl Handle {
             Ok(about.to_string())
         })
         .map_err(raise)
+    }
+
+    /// Number of points of every cell.
+    fn cell_sizes(&self, py: Python<'_>) -> Vec<usize> {
+        py.detach(|| self.index().cell_sizes())
+    }
+
+    /// Whether a search with this target reads all points, though there are more than every search reads.
+    fn reads_everything(&self, k: usize, recall: f64) -> bool {
+        let index = self.index();
+        index.len() > EXHAUSTIVE_POINTS
+            && index
+                .updatable()
+                .is_ok_and(|index| index.reads_everything(k, recall))
     }
 
     fn drift(&self, py: Python<'_>) -> PyResult<String> {
@@ -367,18 +398,20 @@ impl Handle {
         }
         let mut table = Table::new(rows.len(), k)?;
         let mut done = SearchStats::default();
-        py.detach(|| {
-            let mut put = |answer| {
-                table.push(&answer);
-                done += answer.stats;
-            };
-            match rows.len() {
-                1 => put(index.search(rows.row(0), &search)?),
-                _ => index.search_batch(rows, &search)?.into_iter().for_each(put),
+        let mut put = |answer: &Answer| {
+            table.push(answer);
+            done += answer.stats;
+        };
+        match rows.len() {
+            1 => {
+                let answer = py.detach(|| index.search(rows.row(0), &search));
+                put(&answer.map_err(raise)?);
             }
-            Ok(())
-        })
-        .map_err(raise)?;
+            _ => {
+                let found = answers(py, rows, |rows| index.search_batch(rows, &search))?;
+                py.detach(|| found.iter().for_each(put));
+            }
+        }
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
@@ -433,9 +466,7 @@ impl Handle {
         if let Some(filter) = &filter {
             range = range.filter(filter.get().of(py, &snapshot)?);
         }
-        let answers = py
-            .detach(|| index.range_batch(rows, &range))
-            .map_err(raise)?;
+        let answers = answers(py, rows, |rows| index.range_batch(rows, &range))?;
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }

@@ -13,6 +13,7 @@ mod errors;
 mod files;
 mod filter;
 mod handle;
+mod interrupt;
 mod output;
 mod shapes;
 
@@ -22,7 +23,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _garlic {
     #[pymodule_export]
-    use super::building::{build, build_like, check_settings, empty, train_like};
+    use super::building::{build, build_like, check_settings, empty, parameters, train_like};
     #[pymodule_export]
     use super::columns::Table;
     #[pymodule_export]

@@ -9,7 +9,13 @@ use super::{Graph, Grown, Line, NO_NEIGHBOUR, centres};
 impl Grown {
     /// The graph of the nodes `origin`, in this order. `cell_of` has the cell of each of them, below `cells`. Runs in
     /// the current rayon pool.
-    pub(crate) fn carry(&self, origin: &[u32], cell_of: &[u32], cells: usize) -> Result<Graph> {
+    pub(crate) fn carry(
+        &self,
+        origin: &[u32],
+        cell_of: &[u32],
+        cells: usize,
+        cancel: &Cancel,
+    ) -> Result<Graph> {
         let mut target = vec![NO_NEIGHBOUR; self.points()];
         for (to, from) in (0..).zip(origin) {
             target[*from as usize] = to;
@@ -19,7 +25,7 @@ impl Grown {
         let Workbench { table, links, .. } = &mut bench;
         let is_smaller = gone.contains(&true);
         if is_smaller {
-            detach(table, links, &gone, &Cancel::default())?;
+            detach(table, links, &gone, cancel)?;
         }
         let degree = self.base.degree;
         let mut neighbours = Vec::with_capacity(origin.len() * degree);

@@ -9,6 +9,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::record::{Batch, Change};
 use super::{Live, Shared, Writer, WriterState};
@@ -57,6 +58,9 @@ pub(super) struct Trainer {
     pub(super) cancel: Arc<AtomicBool>,
 }
 
+/// How often a waiting thread looks whether it was cancelled.
+const CANCEL_LOOK: Duration = Duration::from_millis(20);
+
 /// Number of active jobs, and their process. A forked process has no thread to finish them.
 #[derive(Default)]
 struct Jobs {
@@ -69,12 +73,19 @@ impl Jobs {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there are no active jobs.
-    fn wait(&self) {
+    /// Waits until there are no active jobs; false if it was cancelled before.
+    fn wait(&self, cancel: &Cancel) -> bool {
         let own = process::id();
         let is_active = |active: &mut (usize, u32)| active.0 > 0 && active.1 == own;
-        let ended = self.ended.wait_while(self.active(), is_active);
-        drop(ended);
+        let mut active = self.active();
+        while is_active(&mut active) {
+            if cancel.is_cancelled() {
+                return false;
+            }
+            let waited = self.ended.wait_timeout(active, CANCEL_LOOK);
+            active = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 }
 
@@ -256,12 +267,14 @@ impl Live {
         }
     }
 
-    /// Waits until all maintenance that is due for the current state is done.
+    /// Waits until all maintenance that is due for the current state is done. In a [`Cancel::scope`] the waiting ends, not
+    /// the maintenance, when its flag is set.
     pub fn wait(&self) {
         // Others may be waiting as well, and only one of them can take the thread.
-        self.trainer.jobs.wait();
-        let thread = self.thread().take();
-        finish(thread);
+        if self.trainer.jobs.wait(&Cancel::current()) {
+            let thread = self.thread().take();
+            finish(thread);
+        }
     }
 
     /// Status of the background training.

@@ -4,7 +4,7 @@ use super::query::{AHEAD, QueryScratch};
 use super::searcher::Scratch;
 use crate::plan::Plan;
 use crate::segment::{Allowed, Index, Snapshot, translate};
-use garlic_core::{Answer, Metric, RangeSearch, Result, SearchStats, TopK};
+use garlic_core::{Answer, Cancel, Metric, RangeSearch, Result, SearchStats, TopK};
 use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 use rayon::prelude::*;
@@ -43,9 +43,11 @@ impl Index {
         let allowed = range.wanted_filter().map(|f| translate(f, self));
         let allowed = allowed.transpose()?;
         let threads = range.thread_count();
+        let cancel = Cancel::current();
         if threads == 1 {
             let mut searcher = self.searcher();
             let answers = queries.iter().enumerate().map(|(row, query)| {
+                cancel.check()?;
                 let scratch = &mut searcher.scratch;
                 self.run_range(query, row, range, allowed.as_deref(), scratch)
             });
@@ -56,6 +58,7 @@ impl Index {
             let answers = rows.par_iter().enumerate().map_init(
                 || self.searcher(),
                 |searcher, (row, query)| {
+                    cancel.check()?;
                     let scratch = &mut searcher.scratch;
                     self.run_range(query, row, range, allowed.as_deref(), scratch)
                 },

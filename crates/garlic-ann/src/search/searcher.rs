@@ -7,7 +7,7 @@ use crate::segment::{Index, Snapshot};
 use garlic_core::metric::{Embedding, Points, QueryContext};
 use garlic_core::validate::check_query;
 use garlic_core::vectors::StoredType;
-use garlic_core::{Answer, Metric, Result, Search, TopK};
+use garlic_core::{Answer, Cancel, Metric, Result, Search, TopK};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
@@ -109,9 +109,10 @@ impl Index {
     /// The nearest neighbours of every query, in order, on [`Search::threads`] threads.
     ///
     /// # Errors
-    /// Fails for an invalid query or parameter.
+    /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
         let planned = plan(search, self)?;
+        let cancel = Cancel::current();
         let threads = planned.plan.threads;
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
@@ -121,6 +122,7 @@ impl Index {
         let is_plain = planned.allowed.is_none() && !planned.plan.exact && !planned.plan.all;
         if let Some(search) = search.filter(|_| is_plain) {
             for (i, answers) in answers.chunks_mut(ORDERED_QUERIES).enumerate() {
+                cancel.check()?;
                 let start = i * ORDERED_QUERIES;
                 let asked = queries.slice(start..start + answers.len());
                 let embedded = self.embedding.queries(asked);
@@ -131,7 +133,8 @@ impl Index {
         }
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
-            self.run_batch(queries, start, &planned, &mut searcher.scratch, answers)
+            let scratch = &mut searcher.scratch;
+            self.run_batch(queries, start, &planned, &cancel, scratch, answers)
         };
         if threads == 1 {
             let mut searcher = self.searcher();
@@ -161,9 +164,11 @@ impl Index {
         queries: Rows<'_>,
         first: usize,
         planned: &Planned,
+        cancel: &Cancel,
         scratch: &mut Scratch,
         answers: &mut [Answer],
     ) -> Result<()> {
+        cancel.check()?;
         let Planned { plan, allowed } = planned;
         // With a filter, queries may visit different numbers of cells.
         let shares = plan.bin_prune_ratio.is_finite() && plan.graph.is_none();
@@ -174,6 +179,7 @@ impl Index {
             return Ok(());
         }
         for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
+            cancel.check()?;
             *answer = self.run_query(query, row, planned, scratch)?;
         }
         Ok(())

@@ -33,7 +33,7 @@ use garlic_core::file::{
 };
 use garlic_core::metric::Embedding;
 use garlic_core::vectors::StoredVectors;
-use garlic_core::{Bytes, FormatError, Result};
+use garlic_core::{Bytes, Cancel, FormatError, Result};
 
 use meta::{Body, Meta, StoredConfig};
 
@@ -145,7 +145,7 @@ impl Index {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the configuration cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let compacted = self.compacted();
+        let compacted = self.compacted(&Cancel::default());
         let encode = || file::to_bytes(&Encoded::new(compacted.as_ref().unwrap_or(self))?);
         encode().map_err(|error| with_path(Path::new("memory"), Fault::Io(error)))
     }
@@ -178,7 +178,7 @@ impl PartialEq for Index {
 
 /// [`Index::save`] to a file system that tests can make fail.
 pub(crate) fn save_to<P: FileOps>(place: &P, index: &Index, path: &Path) -> Result<()> {
-    let compacted = index.compacted();
+    let compacted = index.compacted(&Cancel::default());
     let encoded = Encoded::new(compacted.as_ref().unwrap_or(index));
     let encoded = encoded.map_err(|error| with_path(path, Fault::Io(error)))?;
     file::save(place, path, &encoded)

@@ -11,8 +11,8 @@ use crate::partition::AnisotropicCells;
 use crate::plan::Calibration;
 use crate::quantize::{clamp_norm, copy_lane};
 use crate::segment::{Index, PAGE_POSITIONS, Segment, Snapshot};
-use garlic_core::Result;
 use garlic_core::vectors::StoredRows;
+use garlic_core::{Cancel, Result};
 
 impl Index {
     /// Drops removed points and encodes the others as a new base with the same cells, bins and codes. Exact answers
@@ -23,7 +23,10 @@ impl Index {
     /// calling thread does the work.
     pub fn compact(&mut self) -> Result<()> {
         self.check_layout()?;
-        if let Some(compacted) = self.compacted() {
+        let cancel = Cancel::current();
+        let compacted = self.compacted(&cancel);
+        cancel.check()?;
+        if let Some(compacted) = compacted {
             *self = compacted;
         }
         Ok(())
@@ -31,8 +34,9 @@ impl Index {
 
     /// The compacted index, or `None` if there are no changes.
     ///
-    /// It does not fail without threads, so an index can be saved even if the system has run out of them.
-    pub(crate) fn compacted(&self) -> Option<Index> {
+    /// It does not fail without threads, so an index can be saved even if the system has run out of them. What is cancelled
+    /// has no graph and must not be used.
+    pub(crate) fn compacted(&self, cancel: &Cancel) -> Option<Index> {
         self.delta.changes()?;
         let snapshot = Snapshot::new(self);
         Some(match self.workers.get() {
@@ -43,7 +47,7 @@ impl Index {
                         .map(|cell| compact_cell(&snapshot, *cell))
                         .collect()
                 });
-                self.carry_graph(&mut compacted, &origin);
+                self.carry_graph(&mut compacted, &origin, cancel);
                 compacted
             }),
             Err(_) => {
@@ -57,7 +61,7 @@ impl Index {
     }
 
     /// Carries the neighbour graph over to the compacted index. `origin` has the old position of every point.
-    fn carry_graph(&self, compacted: &mut Index, origin: &[u32]) {
+    fn carry_graph(&self, compacted: &mut Index, origin: &[u32], cancel: &Cancel) {
         let snapshot = self.snapshot();
         let Some(graph) = snapshot.grown().filter(|_| !compacted.is_empty()) else {
             return;
@@ -69,8 +73,8 @@ impl Index {
         };
         let cell_of = segment.cells_of((0..origin.len() as u32).into_par_iter());
         let cells = segment.cells.len();
-        // Only a cancelled build fails, and this one cannot be cancelled.
-        if let Ok(graph) = graph.carry(&nodes, &cell_of, cells) {
+        // Only a cancelled build fails.
+        if let Ok(graph) = graph.carry(&nodes, &cell_of, cells, cancel) {
             *compacted = compacted.with_graph(Arc::new(graph));
         }
     }

@@ -282,7 +282,8 @@ impl Index {
         self.check_layout()?;
         let workers = self.workers.clone();
         let before = (self.delta.clone(), self.build_stats, self.uncovered.clone());
-        let done = workers.get()?.install(|| edit(self));
+        let cancel = Cancel::current();
+        let done = workers.get()?.install(|| cancel.scope(|| edit(self)));
         if done.is_err() {
             (self.delta, self.build_stats, self.uncovered) = before;
         }
@@ -300,7 +301,7 @@ impl Index {
         let element = self.segment.vectors.element();
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
-        let points = self.transform.apply_all(vectors, &Cancel::default())?;
+        let points = self.transform.apply_all(vectors, &Cancel::current())?;
         let residual_squared = residuals_squared(vectors, &self.transform, points.as_rows());
         let cells = Cells {
             anisotropy: segment.cells.anisotropy,
@@ -315,7 +316,7 @@ impl Index {
                 )
             },
         };
-        let labels = cells.assign(points.as_rows(), SCORED_CELLS, &Cancel::default())?;
+        let labels = cells.assign(points.as_rows(), SCORED_CELLS, &Cancel::current())?;
         let radii: Vec<f32> = (0..ids.len())
             .map(|row| {
                 let mean = snapshot.mean(labels[row] as usize);

@@ -143,7 +143,7 @@ impl Index {
     /// Does the maintenance that is due.
     pub(crate) fn maintain(&mut self) -> Result<()> {
         if let Some(due) = self.due() {
-            *self = self.maintained(due, &Cancel::default())?;
+            *self = self.maintained(due, &Cancel::current())?;
         }
         self.detach_removed()
     }
@@ -202,7 +202,7 @@ impl Index {
     /// # Errors
     /// Fails if the index is read-only ([`Error::Spilled`]) or empty, or if no worker threads can be started.
     pub fn retrain(&mut self) -> Result<()> {
-        *self = self.retrained(self.embedding, &Cancel::default())?;
+        *self = self.retrained(self.embedding, &Cancel::current())?;
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl Index {
             // A search of so few points does not use the calibration.
             config.tuning.calibration_queries = 0;
         }
-        let mut next = self.rebuilt(embedding, config, &Cancel::default())?;
+        let mut next = self.rebuilt(embedding, config, &Cancel::current())?;
         if self.len() <= EXHAUSTIVE_POINTS {
             // A rebuild of so few points does not count as training.
             next.build_stats.built = next.build_stats.built.min(self.build_stats.built);

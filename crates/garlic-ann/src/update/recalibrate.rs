@@ -53,7 +53,7 @@ impl Index {
         let mut held: Vec<u32> = positions.collect();
         held.sort_unstable();
         let workers = next.workers.clone();
-        let cancel = Cancel::default();
+        let cancel = Cancel::current();
         let calibration = workers.get()?.install(|| {
             let measured = calibrate(&next, &held, &cancel, &|_, _| {})?;
             next.add_graph_settings(measured, &cancel)
@@ -101,7 +101,7 @@ impl Index {
             next.compact()?;
         }
         let workers = next.workers.clone();
-        let cancel = Cancel::default();
+        let cancel = Cancel::current();
         let calibration = workers.get()?.install(|| {
             let measured = calibrate_for(&next, queries, &cancel, &|_, _| {})?;
             next.add_graph_settings(measured, &cancel)

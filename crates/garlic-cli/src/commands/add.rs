@@ -12,7 +12,7 @@ use crate::args::positive;
 use crate::columns;
 use crate::exit::Fault;
 use crate::ids;
-use crate::input;
+use crate::input::{self, Points, Reading};
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
@@ -35,11 +35,12 @@ use crate::writer::{self, Writer};
 pub(crate) struct Args {
     /// Index file or index directory
     index: PathBuf,
-    /// Vectors to add: a file, or the name of a data set
-    vectors: PathBuf,
-    /// Identifiers of the vectors, numbers or names as those of the index: text with one per line, .npy, .ivecs or .ibin;
-    /// `-` reads text from standard input
-    #[arg(long, value_name = "FILE")]
+    /// Vectors to add: a file, a folder of files, `-` for standard input, or the name of a data set
+    #[arg(value_name = "VECTORS")]
+    data: PathBuf,
+    /// Identifiers of the vectors, numbers or names as those of the index: a column of the same table (an array of the same archive), or a file: text with one per
+    /// line, .npy, .ivecs or .ibin; `-` reads text from standard input
+    #[arg(long, value_name = "COLUMN|FILE")]
     ids: Option<PathBuf>,
     #[command(flatten)]
     columns: columns::Source,
@@ -58,11 +59,14 @@ pub(crate) struct Args {
     /// Print the summary as one JSON object; no progress
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   garlic add vectors.garlic more.npy
+  garlic add articles.garlic more.parquet --vectors embedding --ids id
   garlic add live-index more.fvecs --ids more.txt --batch 1000
   garlic add pages.garlic more.npy --ids more.txt --columns-from more.csv
   garlic add live-index more.npy --no-wait
@@ -70,27 +74,29 @@ Examples:
 
 /// Adds.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = names::data(&args.vectors)?;
-    let vectors = input::base_vectors(&path)?;
+    let path = names::data(&args.data)?;
+    input::check_stdin(&[Some(&path), args.ids.as_deref()])?;
+    let reader = args.reading.open(&path)?;
+    let made_for = input::metric(&reader)?;
     let mut inputs = vec![path.as_path()];
     inputs.extend(args.ids.as_deref());
     inputs.extend(args.columns.columns_from.as_deref());
-    let columns = args.columns.read(&vectors)?;
     let mut writer = Writer::open(&args.index, &inputs)?;
     // The first points of an index decide whether points have names.
     let named = match writer.snapshot()?.next_id() {
         0 => None,
         _ => Some(writer.is_named()?),
     };
-    let given = match &args.ids {
-        Some(ids) => Some(ids::read_for(ids, &vectors, &path, named)?),
-        None => None,
-    };
+    let Points {
+        vectors,
+        ids: given,
+        columns,
+    } = input::points(reader, args.ids.as_deref(), named, &args.columns)?;
     let mut meter = Meter::new(args.quiet || args.json);
 
     let before = writer.snapshot()?;
     input::check_dimension(&before, &vectors, &path)?;
-    if let Some(made_for) = input::metric(&path)?.filter(|m| *m != before.metric()) {
+    if let Some(made_for) = made_for.filter(|m| *m != before.metric()) {
         meter.note(&format!(
             "the data set was made for the metric {made_for}, the index for {}",
             before.metric()
@@ -301,12 +307,11 @@ fn put_all(
                 table::count(points)
             ));
         }
-        if let Err(error) = writer.put(
-            input::rows(batch, dim)?,
-            &ids,
-            columns.as_ref(),
-            args.update,
-        ) {
+        let rows = input::rows(batch, dim)?;
+        if let Err(error) = watch.run(|| writer.put(rows, &ids, columns.as_ref(), args.update)) {
+            if matches!(error, Error::Cancelled) {
+                return Err(Fault::cancelled_after(&so_far));
+            }
             // After a failure of the device nobody knows about the first batch, either.
             let unknown = done == 0 && matches!(error, Error::Io { .. });
             let error = writer.failed(counted_from(error, done));

@@ -15,7 +15,7 @@ use crate::args::{positive, recall, share};
 use crate::columns;
 use crate::exit::Fault;
 use crate::ids;
-use crate::input;
+use crate::input::{self, Points, Reading};
 use crate::interrupt::Watch;
 use crate::metric;
 use crate::names;
@@ -42,7 +42,7 @@ use crate::targets;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Vectors to index: a file, or the name of a data set
+    /// Vectors to index: a file, a folder of files, `-` for standard input, or the name of a data set
     #[arg(required_unless_present = "empty")]
     data: Option<PathBuf>,
     /// Index file to write; with --live, directory to make
@@ -60,9 +60,10 @@ pub(crate) struct Args {
     /// Sample to fit the cells and the calibration of an empty index to: a file, or the name of a data set
     #[arg(long, value_name = "SAMPLE", requires = "empty")]
     train_on: Option<PathBuf>,
-    /// Identifiers of the vectors: text with one per line, .npy, .ivecs or .ibin; `-` reads text from standard input. They
-    /// are numbers if every line is a whole number, and names otherwise [default: row numbers]
-    #[arg(long, value_name = "FILE")]
+    /// Identifiers of the vectors: a column of the same table (an array of the same archive), or a file: text with one per
+    /// line, .npy, .ivecs or .ibin; `-` reads text from standard input. They are numbers if every one is
+    /// a whole number, and names otherwise [default: row numbers]
+    #[arg(long, value_name = "COLUMN|FILE")]
     ids: Option<PathBuf>,
     #[command(flatten)]
     columns: columns::Source,
@@ -77,7 +78,7 @@ pub(crate) struct Args {
     /// Kind of index: default or paper
     #[arg(long, default_value = "default")]
     preset: String,
-    /// Metric: euclidean, cosine or inner_product [default: that of the data set, or euclidean]
+    /// Metric: euclidean (l2), cosine (cos) or inner_product (ip, dot) [default: that of the data set, or euclidean]
     #[arg(long, value_name = "M", value_parser = metric::parse)]
     metric: Option<Metric>,
     /// Default recall target of searches, in (0, 1) [default: 0.95]
@@ -107,11 +108,16 @@ pub(crate) struct Args {
     /// Print the summary as one JSON object; no progress
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   garlic build vectors.npy -o vectors.garlic
+  garlic build articles.parquet -o articles.garlic --vectors embedding --ids id --metric cosine
+  garlic build folder-of-parquet -o articles.garlic
+  zcat vectors.csv.gz | garlic build - -o vectors.garlic
   garlic build fashion-mnist-784-euclidean -o fm.garlic --recall 0.99 --seed 1
   garlic build embeddings.npy -o embeddings.garlic --metric cosine
   garlic build vectors.npy -o live-index --live --ids ids.txt
@@ -214,7 +220,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Before the data are looked at: mistakes in the parameters are cheapest to find.
     configuration(args, None)?;
     let data_path = names::data(data)?;
-    let made_for = input::metric(&data_path)?;
+    input::check_stdin(&[
+        Some(&data_path),
+        args.ids.as_deref(),
+        args.partition.as_deref(),
+        args.queries_like.as_deref(),
+    ])?;
+    let reader = args.reading.open(&data_path)?;
+    let made_for = input::metric(&reader)?;
     let config = configuration(args, made_for)?;
     let mut inputs = vec![data_path.as_path()];
     inputs.extend(args.config.as_deref());
@@ -240,13 +253,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             metric => format!("metric {metric}, though the data set was made for {made_for}"),
         });
     }
-    reporter.note(&format!("reading {}", data_path.display()));
-    let data = input::base_vectors(&data_path)?;
-    let given = match &args.ids {
-        Some(ids) => Some(ids::read_for(ids, &data, &data_path, None)?),
-        None => None,
-    };
-    let columns = args.columns.read(&data)?;
+    reporter.note(&format!("reading {}", reader.origin()));
+    let Points {
+        vectors: data,
+        ids: given,
+        columns,
+    } = input::points(reader, args.ids.as_deref(), None, &args.columns)?;
     let beside = FirstRows::new(data.rows(), given, columns.as_ref())?;
     let watch = Watch::start();
     let threads = args.threads.unwrap_or_else(system::default_threads);
@@ -264,7 +276,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let sample = sample_path
         .as_deref()
-        .map(input::query_vectors)
+        .map(|path| args.reading.queries_beside(path))
         .transpose()?;
     if let Some(sample) = &sample {
         let values = sample.to_f32();

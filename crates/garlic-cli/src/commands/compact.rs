@@ -51,13 +51,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let live = Live::open(&args.index)?;
         // While the lock is held, nobody replaces the files that are checked here.
         place::verify_directory(&args.index)?;
-        // A first Ctrl-C waits until the checkpoint is whole.
-        let _watch = Watch::start();
-        let done = match (args.recalibrate, args.retrain) {
+        // A checkpoint that has begun is finished.
+        let done = Watch::start().run(|| match (args.recalibrate, args.retrain) {
             (true, _) => live.recalibrate(),
             (_, true) => live.retrain(),
             _ => live.compact(),
-        };
+        });
         done.map_err(|e| writer::explain(&args.index, e))?;
         Index::clone(&live.snapshot())
     } else {
@@ -67,10 +66,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .map_err(|e| writer::explain(&args.index, e))?
             .clone();
         if args.recalibrate || args.retrain {
-            match args.retrain {
-                true => index.retrain()?,
-                false => index.recalibrate()?,
-            }
+            let watch = Watch::start();
+            watch.run(|| match args.retrain {
+                true => index.retrain(),
+                false => index.recalibrate(),
+            })?;
+            watch.check()?;
             index
                 .save(&args.index)
                 .map_err(|e| output::save_error(&args.index, e))?;

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use garlic_ann::{Live, store};
+use garlic_ann::{Live, live, store};
 use garlic_data::{Element, Vectors};
 use serde_json::json;
 
 use crate::args::positive;
 use crate::exit::Fault;
-use crate::input;
+use crate::input::Reading;
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
@@ -26,7 +26,8 @@ use crate::table;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Vectors (a file, or the name of a data set), index file, or index directory
+    /// Vectors (a file, a folder of files, `-` for standard input, or the name of a data set), index file, or index
+    /// directory
     input: PathBuf,
     /// File to write; with --live, directory to make
     output: PathBuf,
@@ -42,11 +43,14 @@ pub(crate) struct Args {
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   garlic convert vectors.npy vectors.fbin --limit 100000
+  garlic convert articles.parquet vectors.npy --vectors embedding
   garlic convert vectors.garlic live-index --live
   garlic convert live-index vectors.garlic
   garlic convert old.garlic new.garlic";
@@ -62,8 +66,12 @@ const FORMATS: [(&str, bool); 5] = [
 
 /// Converts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    // A directory is an index or nothing that could be converted; opening it tells which.
-    let is_index = place::is_directory(&args.input) || store::is_index_file(&args.input);
+    // A directory is an index, or else a folder of vectors if a file of vectors is to be written.
+    let is_folder = format_of(&args.output).is_some() && !live::is_index_directory(&args.input);
+    let is_index = match place::is_directory(&args.input) {
+        true => !is_folder,
+        false => store::is_index_file(&args.input),
+    };
     let told = if is_index {
         convert_index(args)?
     } else {
@@ -171,7 +179,7 @@ fn convert_vectors(args: &Args) -> anyhow::Result<Told> {
         )));
     };
     output::check_regular(&args.output, &[&path])?;
-    let mut vectors = input::base_vectors(&path)?;
+    let mut vectors = args.reading.open(&path)?.read()?.vectors;
     if let Some(limit) = args.limit {
         vectors = vectors.head(limit)?;
     }

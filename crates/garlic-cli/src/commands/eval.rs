@@ -10,7 +10,7 @@ use garlic_eval::{Grid, IndexTarget, Options, Params, Row, Truth, evaluate, swee
 
 use crate::args::{positive, recall, share};
 use crate::exit::Fault;
-use crate::input;
+use crate::input::{self, Reading};
 use crate::metric;
 use crate::names;
 use crate::output;
@@ -82,6 +82,8 @@ pub(crate) struct Args {
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
@@ -95,7 +97,7 @@ Examples:
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(&args.data)?;
     let index = place::load(&args.index)?;
-    let data = Dataset::open(&data_path)?;
+    let data = args.reading.dataset(&data_path)?;
     input::check_dimension(&*index, &data.train, &data_path)?;
     if data.train.rows() != index.len() {
         return Err(Fault::input(format!(
@@ -224,7 +226,7 @@ fn queries_and_neighbors(
     let (queries, own) = match (&args.query_file, &data.test) {
         (Some(file), _) => {
             let file = names::data(file)?;
-            let queries = input::query_vectors(&file)?;
+            let queries = args.reading.queries_beside(&file)?;
             if queries.dim() != data.train.dim() {
                 return Err(Fault::input(format!(
                     "{}: the queries have dimension {}, the data {}; use queries of the same data set",

@@ -56,7 +56,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // A first Ctrl-C waits until the change is whole.
     let watch = Watch::start();
     let start = Instant::now();
-    let removed = writer.remove(&ids).map_err(|e| writer.failed(e))?;
+    let removed = watch.run(|| writer.remove(&ids));
+    let removed = removed.map_err(|e| writer.failed(e))?;
     let index = match removed {
         0 => writer.snapshot()?,
         _ => writer.finish()?,

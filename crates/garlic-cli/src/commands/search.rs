@@ -1,4 +1,4 @@
-//! `garlic search`: look up neighbours and write them to a file.
+//! `garlic search`: look up neighbours, and print them or write them to a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::args::{positive, radius, recall, share};
 use crate::exit::Fault;
 use crate::filter::Restriction;
 use crate::hits::{Format, Hits};
-use crate::input;
+use crate::input::{self, Reading};
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
@@ -29,11 +29,12 @@ use crate::table;
 /// wide as the longest answer. --filter-ids searches only among the listed points, --exclude-ids only among the others.
 /// With both flags, the search is among the points of the first list that are not in the second.
 ///
-/// The extension of OUT names its format. Tables of identifiers are .ivecs, .ibin or .npy (64-bit), with K entries per
-/// query. A .csv file has a line for each neighbour: query, rank, id, distance. A .json, .jsonl or .ndjson file has an
-/// object for each query. `-` writes .csv lines to standard output, or objects with --json. If a query has fewer than K
-/// neighbours, tables are filled with -1; distances of inner products, which may be negative, with the largest 32-bit
-/// float.
+/// Without OUT the neighbours are printed as a readable table. The extension of OUT names its format. Tables of identifiers
+/// are .ivecs, .ibin or .npy (64-bit), with K entries per query. A .csv file has a line for each neighbour: query, rank, id,
+/// distance. A .json, .jsonl or .ndjson file has an object for each query, a .txt file the readable table. The bare names
+/// `csv`, `jsonl` and `txt` print that format to standard output; `-` is `csv`, or `jsonl` with --json. If a query has fewer
+/// than K neighbours, tables of identifiers are filled with -1; distances of inner products, which may be negative, with the
+/// largest 32-bit float.
 ///
 /// Distances are those of the index's metric: Euclidean distance, one minus the cosine, or minus the inner product.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ use crate::table;
 pub(crate) struct Args {
     /// Index file (memory-mapped) or index directory
     index: PathBuf,
-    /// Queries: a file of vectors, or a data set with queries
+    /// Queries: a file of vectors, `-` for standard input, or a data set with queries
     queries: PathBuf,
     /// Neighbours per query
     #[arg(short, value_name = "K", default_value = "10", value_parser = positive)]
@@ -67,9 +68,9 @@ pub(crate) struct Args {
     /// Columns to write with each neighbour, separated by commas; to .csv, .json and standard output
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// File to write, `-` for standard output
+    /// File to write, or csv, jsonl or txt to print in that format [default: print a readable table]
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Also write the distances, as .fvecs, .fbin or .npy
     #[arg(long, value_name = "FILE")]
     distances: Option<PathBuf>,
@@ -94,13 +95,17 @@ pub(crate) struct Args {
     /// No summary
     #[arg(short, long)]
     quiet: bool,
-    /// With `-o -`, print an object for each query; with a file, print the summary as one JSON object
+    /// Print an object for each query; if OUT is a file, print the summary as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  garlic search vectors.garlic queries.npy -k 3
+  garlic search articles.garlic questions.parquet --vectors embedding --output jsonl
   garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs
   garlic search vectors.garlic queries.npy -k 10 -o hits.ivecs --recall 0.99
   garlic search vectors.garlic queries.fvecs -k 100 -o hits.npy --distances distances.npy --exact
@@ -111,13 +116,17 @@ Examples:
 
 /// Searches and writes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let to_stdout = args.output == Path::new("-");
     let queries_path = names::data(&args.queries)?;
-    let format = check_outputs(args, &queries_path, to_stdout)?;
+    input::check_stdin(&[
+        Some(&queries_path),
+        args.filter_ids.as_deref(),
+        args.exclude_ids.as_deref(),
+    ])?;
+    let (file, format) = check_outputs(args, &queries_path)?;
 
     let snapshot = Snapshot::new(place::open(&args.index)?)?;
     let index = snapshot.index();
-    let queries = input::query_vectors(&queries_path)?;
+    let queries = args.reading.queries(&queries_path)?;
     input::check_dimension(&**index, &queries, &queries_path)?;
     let values = queries.to_f32();
     let threads = args.threads.unwrap_or_else(system::default_threads);
@@ -129,10 +138,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let filter = restriction.read(&snapshot)?;
     let start = Instant::now();
     let rows = input::rows(&values, queries.dim())?;
-    let answers = match args.radius {
-        Some(radius) => within(args, &**index, rows, radius, filter, threads)?,
-        None => nearest(args, &**index, rows, filter, threads)?,
-    };
+    if index.is_empty() && !args.quiet {
+        eprintln!("garlic: warning: the index has no points, so no query has neighbours");
+    }
+    let watch = Watch::start();
+    let answers = watch.run(|| match args.radius {
+        Some(radius) => within(args, &**index, rows, radius, filter, threads),
+        None => nearest(args, &**index, rows, filter, threads),
+    })?;
+    // What was found is printed in any case; a first Ctrl-C ends that.
+    drop(watch);
     let seconds = start.elapsed().as_secs_f64();
 
     let found: usize = answers.iter().map(|a| a.hits.len()).sum();
@@ -142,18 +157,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         None => args.k,
     };
     let hits = Hits::new(&answers, width, index.metric()).with_rows(&snapshot, &args.columns)?;
-    if format == Format::Ids && (hits.has_names() || !args.columns.is_empty()) {
+    if let (Format::Ids, Some(file)) = (format, file)
+        && (hits.has_names() || !args.columns.is_empty())
+    {
         return Err(Fault::usage(format!(
             "{}: a table of numbers holds neither names nor columns; use .csv or .jsonl",
-            args.output.display()
+            file.display()
         )));
     }
-    if to_stdout {
-        output::with_stdout(|out| hits.write_text(out, format))?;
-    } else {
-        // A first Ctrl-C waits until the files are whole.
-        let _watch = Watch::start();
-        hits.write(&args.output, format)?;
+    match file {
+        None => output::with_stdout(|out| hits.write_text(out, format))?,
+        Some(file) => {
+            // A first Ctrl-C waits until the files are whole.
+            let _watch = Watch::start();
+            hits.write(file, format)?;
+        }
     }
     if let Some(path) = &args.distances {
         let _watch = Watch::start();
@@ -163,9 +181,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mean = candidates as f64 / answers.len().max(1) as f64;
     let qps = answers.len() as f64 / seconds.max(1e-9);
     let exact = answers.iter().all(|a| a.exact);
-    if args.json && !to_stdout {
+    if args.json && file.is_some() {
         return output::print_json(&json!({
-            "output": args.output,
+            "output": file,
             "queries": answers.len(),
             "k": args.radius.is_none().then_some(args.k),
             "radius": args.radius,
@@ -198,7 +216,7 @@ fn nearest(
     queries: Rows<'_>,
     filter: Option<Filter>,
     threads: usize,
-) -> anyhow::Result<Vec<Answer>> {
+) -> garlic_ann::Result<Vec<Answer>> {
     let params = Params {
         k: args.k,
         recall: args.recall,
@@ -211,7 +229,7 @@ fn nearest(
     if let Some(filter) = filter {
         search = search.filter(filter);
     }
-    Ok(index.search_batch(queries, &search)?)
+    index.search_batch(queries, &search)
 }
 
 fn within(
@@ -221,7 +239,7 @@ fn within(
     radius: f32,
     filter: Option<Filter>,
     threads: usize,
-) -> anyhow::Result<Vec<Answer>> {
+) -> garlic_ann::Result<Vec<Answer>> {
     let mut range = RangeSearch::new(radius).threads(threads);
     if let Some(recall) = args.recall {
         range = range.recall(recall);
@@ -229,29 +247,47 @@ fn within(
     if let Some(filter) = filter {
         range = range.filter(filter);
     }
-    Ok(index.range_batch(queries, &range)?)
+    index.range_batch(queries, &range)
 }
 
-/// Everything that can be wrong with the outputs, before anything is read.
-fn check_outputs(args: &Args, queries: &Path, to_stdout: bool) -> anyhow::Result<Format> {
+/// Everything that can be wrong with the outputs, before anything is read. Gives the file for the neighbours, none for
+/// standard output, and their format.
+fn check_outputs<'a>(
+    args: &'a Args,
+    queries: &'a Path,
+) -> anyhow::Result<(Option<&'a Path>, Format)> {
     let mut inputs = vec![queries, args.index.as_path()];
     inputs.extend(args.filter_ids.as_deref());
     inputs.extend(args.exclude_ids.as_deref());
-    let format = if to_stdout {
-        if args.json { Format::Json } else { Format::Csv }
-    } else {
-        let format = Format::of(&args.output).ok_or_else(|| {
-            Fault::usage(format!(
-                "{}: the extension names no format for neighbours; use .ivecs, .ibin, .npy, .csv or .json",
-                args.output.display()
-            ))
-        })?;
-        match format {
-            Format::Ids => output::check_regular(&args.output, &inputs)?,
-            Format::Csv | Format::Json => output::check(&args.output, &inputs)?,
+    let printed = match args.output.as_deref().map(|out| (out, out.to_str())) {
+        None if args.json => Some(Format::Json),
+        None => Some(Format::Readable),
+        Some((_, Some("-"))) if args.json => Some(Format::Json),
+        Some((_, Some("-"))) => Some(Format::Csv),
+        Some((_, name)) => name.and_then(Format::named),
+    };
+    let file = args.output.as_deref().filter(|_| printed.is_none());
+    let format = match (file, printed) {
+        (None, Some(Format::Ids)) | (None, None) => {
+            return Err(Fault::usage(
+                "a table of identifiers is no text; name a file for it, such as -o hits.npy",
+            ));
         }
-        inputs.push(&args.output);
-        format
+        (None, Some(format)) => format,
+        (Some(file), _) => {
+            let format = Format::of(file).ok_or_else(|| {
+                Fault::usage(format!(
+                    "{}: the extension names no format for neighbours; use .ivecs, .ibin, .npy, .csv, .jsonl or .txt",
+                    file.display()
+                ))
+            })?;
+            match format {
+                Format::Ids => output::check_regular(file, &inputs)?,
+                _ => output::check(file, &inputs)?,
+            }
+            inputs.push(file);
+            format
+        }
     };
     if let Some(path) = &args.distances {
         let known = path
@@ -263,12 +299,12 @@ fn check_outputs(args: &Args, queries: &Path, to_stdout: bool) -> anyhow::Result
                 path.display()
             )));
         }
-        if path == &args.output {
+        if Some(path.as_path()) == file {
             return Err(Fault::usage(
                 "ids and distances need a file each; name another one with --distances",
             ));
         }
         output::check_regular(path, &inputs)?;
     }
-    Ok(format)
+    Ok((file, format))
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use garlic_ann::{Index, Live};
 use serde_json::json;
 
-use crate::input;
+use crate::input::{self, Reading};
 use crate::interrupt::Watch;
 use crate::names;
 use crate::output;
@@ -28,7 +28,7 @@ use crate::writer;
 pub(crate) struct Args {
     /// Index file or index directory
     index: PathBuf,
-    /// Sample of queries: a file, or the name of a data set, whose queries are taken
+    /// Sample of queries: a file, `-` for standard input, or the name of a data set, whose queries are taken
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// No summary
@@ -37,6 +37,8 @@ pub(crate) struct Args {
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 const EXAMPLES: &str = "\
@@ -48,14 +50,15 @@ Examples:
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let path = names::data(&args.queries)?;
-    let sample = input::query_vectors(&path)?;
+    let sample = args.reading.queries(&path)?;
     let values = sample.to_f32();
     let index = if place::is_directory(&args.index) {
         let live = Live::open(&args.index)?;
         input::check_dimension(&*live.snapshot(), &sample, &path)?;
-        // A first Ctrl-C waits until the checkpoint is whole.
-        let _watch = Watch::start();
-        live.tune(input::rows(&values, sample.dim())?)
+        let rows = input::rows(&values, sample.dim())?;
+        // A checkpoint that has begun is finished.
+        Watch::start()
+            .run(|| live.tune(rows))
             .map_err(|e| writer::explain(&args.index, e))?;
         Index::clone(&live.snapshot())
     } else {
@@ -65,7 +68,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .map_err(|e| writer::explain(&args.index, e))?
             .clone();
         input::check_dimension(&index, &sample, &path)?;
-        index.tune(input::rows(&values, sample.dim())?)?;
+        let rows = input::rows(&values, sample.dim())?;
+        let watch = Watch::start();
+        watch.run(|| index.tune(rows))?;
+        watch.check()?;
         index
             .save(&args.index)
             .map_err(|e| output::save_error(&args.index, e))?;

@@ -43,14 +43,20 @@ impl std::fmt::Display for Metric {
 impl std::str::FromStr for Metric {
     type Err = Error;
 
+    /// The metric of this name, or of the short one that other libraries have for it.
     fn from_str(name: &str) -> Result<Self> {
-        let known = Self::ALL.into_iter().find(|metric| metric.name() == name);
-        known.ok_or_else(|| Error::Config {
-            key: "metric".into(),
-            message: format!(
-                "there is no metric `{name}`; the metrics are: euclidean, cosine, inner_product"
-            ),
-        })
+        match name {
+            "euclidean" | "l2" => Ok(Self::Euclidean),
+            "cosine" | "cos" => Ok(Self::Cosine),
+            "inner_product" | "ip" | "dot" => Ok(Self::InnerProduct),
+            _ => Err(Error::Config {
+                key: "metric".into(),
+                message: format!(
+                    "there is no metric `{name}`; the metrics are: euclidean, cosine, inner_product (also l2, cos, ip, \
+                     dot)"
+                ),
+            }),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Small files for the tests.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
+pub mod written;
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use garlic_core::metric::QueryContext;
 use garlic_core::validate::check_query;
-use garlic_core::{Answer, Error, Metric, Result, Search, SearchStats, TopK, VisitedSet};
+use garlic_core::{Answer, Cancel, Error, Metric, Result, Search, SearchStats, TopK, VisitedSet};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
@@ -195,6 +195,11 @@ impl GaussianIndex {
         for (row, query) in queries.iter().enumerate() {
             self.check_query(query, row)?;
         }
+        let cancel = Cancel::current();
+        let answer = |query: &[f32], row, scratch: &mut Scratch| {
+            cancel.check()?;
+            answer(query, row, scratch)
+        };
         if threads == 1 {
             let mut searcher = self.searcher();
             let rows = queries.iter().enumerate();

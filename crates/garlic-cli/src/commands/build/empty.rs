@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use garlic_ann::{BuildReport, Config, Index, Metric, Seconds};
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex};
+use garlic_data::Reader;
 
 use super::{Args, configuration, tell, write};
 use crate::exit::Fault;
@@ -20,8 +21,12 @@ use crate::system;
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     configuration_of_empty(args, None)?;
     let sample = args.train_on.as_deref().map(names::data).transpose()?;
-    let made_for = match &sample {
-        Some(sample) => input::metric(sample)?,
+    let reader = match &sample {
+        Some(sample) => Some(args.reading.open(sample)?),
+        None => None,
+    };
+    let made_for = match &reader {
+        Some(reader) => input::metric(reader)?,
         None => None,
     };
     let config = configuration_of_empty(args, made_for)?;
@@ -35,8 +40,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.threads.unwrap_or_else(system::default_threads);
     let watch = Watch::start();
     let start = Instant::now();
-    let index = match &sample {
-        Some(sample) => trained(args, config, sample, threads, &watch)?,
+    let index = match reader {
+        Some(reader) => trained(args, config, reader, threads, &watch)?,
         None => Index::empty(args.dim.unwrap_or(0), config)?.into(),
     };
     watch.check()?;
@@ -67,17 +72,17 @@ fn configuration_of_empty(args: &Args, made_for: Option<Metric>) -> anyhow::Resu
 fn trained(
     args: &Args,
     config: Config,
-    sample: &Path,
+    sample: Reader,
     threads: usize,
     watch: &Watch,
 ) -> anyhow::Result<AnyIndex> {
     let reporter = Reporter::new(args.quiet || args.json);
-    reporter.note(&format!("reading {}", sample.display()));
-    let data = input::base_vectors(sample)?;
+    let origin = sample.origin().clone();
+    reporter.note(&format!("reading {origin}"));
+    let data = sample.read()?.vectors;
     if let Some(dim) = args.dim.filter(|dim| *dim != data.dim()) {
         return Err(Fault::input(format!(
-            "{}: the vectors have dimension {}, but --dim says {dim}",
-            sample.display(),
+            "{origin}: the vectors have dimension {}, but --dim says {dim}",
             data.dim()
         )));
     }
@@ -91,5 +96,5 @@ fn trained(
     reporter.finish();
     // Ctrl-C at the very end counts as well.
     watch.check()?;
-    index.with_context(|| sample.display().to_string())
+    index.with_context(|| origin.to_string())
 }
