@@ -70,6 +70,7 @@ impl DeltaSegment {
 #[cfg(test)]
 mod tests {
     use crate::Index;
+    use crate::graph::NO_NEIGHBOUR;
     use crate::testdata::{ids, rows, uniform};
 
     const DIM: usize = 8;
@@ -101,7 +102,8 @@ mod tests {
         let mut next = vec![0];
         seen[0] = true;
         while let Some(node) = next.pop() {
-            for to in grown.neighbours_of(node) {
+            let list = grown.neighbours_of(node).iter();
+            for to in list.filter(|to| **to != NO_NEIGHBOUR) {
                 if !std::mem::replace(&mut seen[*to as usize], true) {
                     next.push(*to);
                 }
