@@ -26,7 +26,7 @@ pub(crate) struct Grown {
     lists: Pages<u32, 16>,
     /// Codes of added nodes.
     codes: Pages<Line, 64>,
-    /// Added nodes that searches start from, because the centres of cells are in the base.
+    /// Nodes that searches start from, besides the centres of the cells of the base.
     entries: Arc<Vec<u32>>,
     /// Nodes that are in no list because they were removed.
     detached: usize,
@@ -80,7 +80,13 @@ impl Grown {
         }
     }
 
-    /// Added nodes that searches start from.
+    /// Nodes that searches start from, besides those of bins.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = u32> {
+        let centres = self.base.centres.iter();
+        centres.chain(&*self.entries).copied()
+    }
+
+    /// Nodes that searches start from, besides those of the base.
     #[inline]
     pub(super) fn entries(&self) -> &[u32] {
         &self.entries
@@ -140,9 +146,8 @@ impl Grown {
         Arc::make_mut(&mut self.entries).extend(entries);
         self.points += vectors.len();
         let known = bench.links.neighbours.len() / bench.links.degree;
-        let exists = |at: &&u32| (**at as usize) < known;
-        let starts = self.base.centres.iter().chain(&*self.entries);
-        let starts: Vec<u32> = starts.filter(exists).copied().collect();
+        let exists = |at: &u32| (*at as usize) < known;
+        let starts: Vec<u32> = self.starts().filter(exists).collect();
         links::add(&bench.table, &mut bench.links, &starts)?;
         self.publish(bench);
         Ok(())
@@ -153,13 +158,16 @@ impl Grown {
         (self.points - live).saturating_sub(self.detached)
     }
 
-    /// Takes the nodes that are `gone` out of the lists of the others. They still lead to these.
+    /// Takes the nodes that are `gone` out of the lists of the others. They still lead to these. Nodes that no list leads
+    /// to any more become entries.
     pub(crate) fn detach(&mut self, gone: &[bool]) -> Result<()> {
         let mut bench = self.take_workbench();
         let Workbench { table, links, .. } = &mut bench;
         let lists = links::detach(table, links, gone, &Cancel::default())?;
         self.detached = lists.len();
         lists.iter().for_each(|(at, list)| links.set(*at, list));
+        let unreached = links::unreached(links, self.starts(), gone);
+        Arc::make_mut(&mut self.entries).extend(unreached);
         self.publish(bench);
         Ok(())
     }

@@ -200,11 +200,15 @@ impl Walk {
         let mut joined = Joined::None;
         own.sort_unstable();
         for near in back.filter(|near| !before.contains(near)) {
+            let place = own.partition_point(|other| *other < near);
+            if place < own.len() / 2 {
+                *own = before;
+                return Joined::Unclear;
+            }
             self.fresh.clear();
             self.fresh.extend(own.iter().map(|other| other.at));
             table.centre(near.at, &mut self.centre);
             table.distances(&self.centre, &self.fresh, &mut self.distances);
-            let place = own.partition_point(|other| *other < near);
             let (nearer, farther) = self.distances.split_at(place);
             let occluded = nearer.iter().map(|between| ratio(near.distance, between));
             let occluded = occluded.fold(1.0, f32::max);
@@ -274,7 +278,7 @@ enum Back {
     /// The point chooses again.
     Chosen,
     /// Few edges join one by one, because a point that comes alone pays for every list by itself. The point chooses again
-    /// only if it is unclear which neighbour an edge replaces.
+    /// only if an edge is short or if it is unclear which neighbour it replaces.
     OneByOne,
 }
 
@@ -471,6 +475,33 @@ pub(super) fn detach(
     let left: Vec<u32> = left.iter().map(|(at, _)| *at).collect();
     refine(table, links, &left, cancel)?;
     Ok(gone)
+}
+
+/// Points, one of each part of the graph, that no list leads to from `starts`. Points that are `gone` do not count.
+pub(super) fn unreached(
+    links: &Links,
+    starts: impl Iterator<Item = u32>,
+    gone: &[bool],
+) -> Vec<u32> {
+    let mut reached = gone.to_vec();
+    let mut next: Vec<u32> = starts.filter(|at| (*at as usize) < gone.len()).collect();
+    let mut found = Vec::new();
+    let mut all = 0..gone.len() as u32;
+    loop {
+        // Points that are gone lead on if a search starts from them.
+        while let Some(at) = next.pop() {
+            reached[at as usize] = true;
+            let list = links.get(at).iter();
+            next.extend(list.filter(|to| !std::mem::replace(&mut reached[**to as usize], true)));
+        }
+        match all.find(|at| !reached[*at as usize]) {
+            Some(at) => {
+                found.push(at);
+                next.push(at);
+            }
+            None => return found,
+        }
+    }
 }
 
 /// Points with their distances.

@@ -82,7 +82,7 @@ mod tests {
     }
 
     /// Every live point has a node of its own that leads back to it, and no other node leads anywhere. Returns the
-    /// share of live points that lists lead to from the first one.
+    /// share of live points that lists lead to from where searches start.
     fn check(index: &Index) -> f64 {
         let snapshot = index.snapshot();
         let grown = snapshot.grown().unwrap();
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(count, index.len());
         assert_eq!(snapshot.admits_all_nodes(), count == grown.points());
         let mut seen = vec![false; grown.points()];
-        let mut next = vec![0];
-        seen[0] = true;
+        let mut next: Vec<u32> = grown.starts().filter(|at| *at != NO_NEIGHBOUR).collect();
+        next.iter().for_each(|at| seen[*at as usize] = true);
         while let Some(node) = next.pop() {
             let list = grown.neighbours_of(node).iter();
             for to in list.filter(|to| **to != NO_NEIGHBOUR) {
