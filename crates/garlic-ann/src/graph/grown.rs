@@ -80,7 +80,7 @@ impl Grown {
         }
     }
 
-    /// Nodes that searches start from, besides those of bins.
+    /// Nodes that searches start from.
     pub(crate) fn starts(&self) -> impl Iterator<Item = u32> {
         let centres = self.base.centres.iter();
         centres.chain(&*self.entries).copied()

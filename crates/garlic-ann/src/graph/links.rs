@@ -124,6 +124,7 @@ struct Walk {
     /// Marked points in the order in which they were seen.
     seen: Vec<u32>,
     distances: Vec<i32>,
+    list: Vec<u32>,
     /// Candidates in order, and whether each was expanded.
     pool: Vec<(Near, bool)>,
     prune: PruneScratch,
@@ -205,10 +206,10 @@ impl Walk {
                 *own = before;
                 return Joined::Unclear;
             }
-            self.fresh.clear();
-            self.fresh.extend(own.iter().map(|other| other.at));
+            self.list.clear();
+            self.list.extend(own.iter().map(|other| other.at));
             table.centre(near.at, &mut self.centre);
-            table.distances(&self.centre, &self.fresh, &mut self.distances);
+            table.distances(&self.centre, &self.list, &mut self.distances);
             let (nearer, farther) = self.distances.split_at(place);
             let occluded = nearer.iter().map(|between| ratio(near.distance, between));
             let occluded = occluded.fold(1.0, f32::max);
