@@ -177,7 +177,28 @@ fn identifiers_come_from_a_column_or_a_file() {
             "id, name, embedding",
         ],
     );
-    build("name").expect_error(3, &["`name`", "strings", "whole numbers"]);
+    // A column of text has names, and other columns may be kept beside the vectors.
+    build("name").expect(0);
+    let search = |index: &str, more: &[&str]| {
+        let base = [
+            "search",
+            index,
+            "points.parquet",
+            "-k",
+            "1",
+            "--output",
+            "jsonl",
+        ];
+        lab.run(&[&base[..], more].concat()).expect(0).json()
+    };
+    let first = &search("c.garlic", &[])[0];
+    assert!(first["ids"][0].is_string(), "{first}");
+    let args = ["build", "points.parquet", "-o", "d.garlic", "--ids", "id"];
+    lab.run(&[&args[..], &["--columns", "name"]].concat())
+        .expect(0);
+    let more = ["--filter", "name IS NOT NULL", "--columns", "name"];
+    let first = &search("d.garlic", &more)[0];
+    assert!(first["columns"]["name"][0].is_string(), "{first}");
     build("embedding").expect_error(
         3,
         &["`embedding`", "identifiers are whole numbers or strings"],

@@ -36,7 +36,7 @@ fn identifiers_that_do_not_fit_change_nothing() {
         lab.run(&["remove", index, "--ids", "garbage.txt"])
             .expect_error(3, &["garbage.txt", "line 500"]);
         lab.run(&["remove", index, "x"])
-            .expect_error(2, &["'x'", "whole number"]);
+            .expect_error(2, &["`x`", "whole number"]);
         lab.run(&["remove", index]).expect_error(2, &["--ids"]);
         lab.run(&["add", index, "more.npy", "--update"])
             .expect_error(2, &["--ids"]);

@@ -15,7 +15,7 @@ use super::links::{self, Links};
 use super::{Graph, Line, NO_NEIGHBOUR, Pages};
 
 /// One of this many added nodes is an entry.
-const NODES_PER_ENTRY: usize = 2048;
+const NODES_PER_ENTRY: usize = 512;
 
 /// A graph with added points. Clones share everything until one of them changes.
 #[derive(Clone, Debug)]
@@ -149,6 +149,8 @@ impl Grown {
         let exists = |at: &u32| (*at as usize) < known;
         let starts: Vec<u32> = self.starts().filter(exists).collect();
         links::add(&bench.table, &mut bench.links, &starts)?;
+        let unreached = links::unreached_since(&bench.links, known as u32);
+        Arc::make_mut(&mut self.entries).extend(unreached);
         self.publish(bench);
         Ok(())
     }

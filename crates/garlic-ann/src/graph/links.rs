@@ -25,8 +25,6 @@ const REFINE_HOPS: usize = 64;
 const STARTS: usize = 24;
 /// Candidates that remain when edges back are merged.
 const MERGED_CANDIDATES: usize = 128;
-/// Edges back that join a full list one by one.
-const MOST_ONE_BY_ONE: usize = 4;
 /// Every point is in at least this many lists, if possible.
 const MIN_INCOMING: usize = 8;
 /// Points between two tests for cancellation.
@@ -124,7 +122,6 @@ struct Walk {
     /// Marked points in the order in which they were seen.
     seen: Vec<u32>,
     distances: Vec<i32>,
-    list: Vec<u32>,
     /// Candidates in order, and whether each was expanded.
     pool: Vec<(Near, bool)>,
     prune: PruneScratch,
@@ -187,53 +184,13 @@ impl Walk {
         }
     }
 
-    /// Lets points replace neighbours that they occlude, in a full list `own`.
-    ///
-    /// A point that a nearer neighbour occludes more than that is left out.
-    fn join(
-        &mut self,
-        table: &ByteTable,
-        own: &mut Vec<Near>,
-        back: impl Iterator<Item = Near>,
-    ) -> Joined {
-        let ratio = |distance: i32, between: &i32| distance as f32 / (*between).max(1) as f32;
-        let before = own.clone();
-        let mut joined = Joined::None;
-        own.sort_unstable();
-        for near in back.filter(|near| !before.contains(near)) {
-            let place = own.partition_point(|other| *other < near);
-            if place < own.len() / 2 {
-                *own = before;
-                return Joined::Unclear;
-            }
-            self.list.clear();
-            self.list.extend(own.iter().map(|other| other.at));
-            table.centre(near.at, &mut self.centre);
-            table.distances(&self.centre, &self.list, &mut self.distances);
-            let (nearer, farther) = self.distances.split_at(place);
-            let occluded = nearer.iter().map(|between| ratio(near.distance, between));
-            let occluded = occluded.fold(1.0, f32::max);
-            let occludes = farther.iter().zip(&own[place..]);
-            let occludes = occludes.map(|(between, other)| ratio(other.distance, between));
-            let (most, at) = (place..)
-                .zip(occludes)
-                .fold((1.0, None), |(most, at), (i, r)| {
-                    if r > most { (r, Some(i)) } else { (most, at) }
-                });
-            match at {
-                Some(at) if most > occluded => {
-                    own.remove(at);
-                    own.insert(place, near);
-                    joined = Joined::Some;
-                }
-                None if occluded == 1.0 => {
-                    *own = before;
-                    return Joined::Unclear;
-                }
-                _ => {}
-            }
-        }
-        joined
+    /// Whether a point of `list` is nearer to a candidate than the point is that the candidate belongs to.
+    fn is_occluded(&mut self, table: &ByteTable, near: Near, list: &[u32]) -> bool {
+        table.centre(near.at, &mut self.centre);
+        table.distances(&self.centre, list, &mut self.distances);
+        self.distances
+            .iter()
+            .any(|between| *between < near.distance)
     }
 
     /// Chooses the neighbours among the candidates.
@@ -241,13 +198,6 @@ impl Walk {
         let candidates: Vec<Near> = self.pool.iter().map(|(near, _)| *near).collect();
         prune(table, &candidates, degree, &mut self.prune)
     }
-}
-
-/// Whether points joined a list.
-enum Joined {
-    None,
-    Some,
-    Unclear,
 }
 
 /// Points of a task, so that small batches occupy all threads. It does not change the result.
@@ -273,14 +223,13 @@ fn for_all(
     Ok(chunks.into_iter().flatten().collect())
 }
 
-/// How edges back join full lists.
+/// Which edges back are considered.
 #[derive(Clone, Copy, PartialEq)]
 enum Back {
-    /// The point chooses again.
-    Chosen,
-    /// Few edges join one by one, because a point that comes alone pays for every list by itself. The point chooses again
-    /// only if an edge is short or if it is unclear which neighbour it replaces.
-    OneByOne,
+    All,
+    /// Not those from beyond a full list that one of its points occludes. Pruning would rarely keep them, and a point
+    /// that comes alone pays for every list by itself.
+    Likely,
 }
 
 /// Adds an edge back for every edge in `chosen`. Lists that grow too long are pruned.
@@ -312,17 +261,17 @@ fn add_back(
                     distance: *distance,
                     at: *at,
                 });
-                if which == Back::OneByOne
-                    && list.len() == links.degree
-                    && group.len() <= MOST_ONE_BY_ONE
-                {
-                    match walk.join(table, &mut merged, back.clone()) {
-                        Joined::None => return None,
-                        Joined::Some => return Some((at, merged)),
-                        Joined::Unclear => {}
+                if which == Back::All || list.len() < links.degree {
+                    merged.extend(back);
+                } else {
+                    let farthest = walk.distances.iter().max().copied().unwrap_or(0);
+                    merged.extend(back.filter(|near| {
+                        near.distance < farthest || !walk.is_occluded(table, *near, list)
+                    }));
+                    if merged.len() == list.len() {
+                        return None;
                     }
                 }
-                merged.extend(back);
                 merged.sort_unstable();
                 merged.dedup();
                 merged.truncate(MERGED_CANDIDATES);
@@ -393,7 +342,7 @@ pub(super) fn insert(
             links.set(*at, list);
             inserted[cell_of[*at as usize] as usize].push(*at);
         }
-        add_back(table, &mut links, &chosen, Back::Chosen, cancel)?;
+        add_back(table, &mut links, &chosen, Back::All, cancel)?;
         done = round.end;
         step(done);
     }
@@ -436,7 +385,7 @@ fn add_step(table: &ByteTable, links: &mut Links, new: &[u32], starts: &[u32]) -
     for (at, list) in &chosen {
         links.set(*at, list);
     }
-    add_back(table, links, &chosen, Back::OneByOne, &cancel)?;
+    add_back(table, links, &chosen, Back::Likely, &cancel)?;
     raise_incoming(links, &chosen);
     Ok(())
 }
@@ -505,6 +454,15 @@ pub(super) fn unreached(
     }
 }
 
+/// The points from `first` on that lists of others lead to, as `unreached` needs them: those before count as reached.
+pub(super) fn unreached_since(links: &Links, first: u32) -> Vec<u32> {
+    let points = links.neighbours.len() / links.degree;
+    let old: Vec<bool> = (0..points as u32).map(|at| at < first).collect();
+    let changed = links.changed.iter().filter(|at| **at < first);
+    let starts = changed.flat_map(|at| links.get(*at));
+    unreached(links, starts.copied().filter(|at| *at >= first), &old)
+}
+
 /// Points with their distances.
 fn nears(distances: &[i32], points: &[u32]) -> impl Iterator<Item = Near> {
     let pairs = distances.iter().zip(points);
@@ -530,7 +488,7 @@ pub(super) fn refine(
     for (at, list) in &chosen {
         links.set(*at, list);
     }
-    add_back(table, links, &chosen, Back::Chosen, cancel)?;
+    add_back(table, links, &chosen, Back::All, cancel)?;
     raise_incoming(links, &chosen);
     Ok(())
 }

@@ -20,7 +20,7 @@ use sqlparser::ast::{
 };
 
 use super::Fault;
-use super::types::{cast, comparable, computable, is_text, type_name, without_negative_zero};
+use super::types::{as_ordered, cast, comparable, computable, is_text, type_name};
 
 /// Nesting that is evaluated; the parser has a limit of its own for parentheses.
 const MAX_DEPTH: usize = 100;
@@ -68,7 +68,7 @@ impl Operand {
 
     /// As it is compared.
     pub(super) fn plain(&self) -> Result<Self, Fault> {
-        Ok(self.with(without_negative_zero(&self.array)))
+        Ok(self.with(as_ordered(&self.array)))
     }
 
     fn with(&self, array: ArrayRef) -> Self {

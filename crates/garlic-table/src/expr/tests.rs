@@ -79,7 +79,13 @@ impl Val {
             (Val::Text(a), Val::Text(b)) => a.cmp(b),
             (Val::Whole(a), Val::Whole(b)) => a.cmp(b),
             // Not a number is above all others, as in SQL.
-            (a, b) => (a.float() + 0.0).total_cmp(&(b.float() + 0.0)),
+            (a, b) => {
+                let [a, b] = [a.float(), b.float()];
+                match (a.is_nan(), b.is_nan()) {
+                    (false, false) => (a + 0.0).total_cmp(&(b + 0.0)),
+                    (a, b) => a.cmp(&b),
+                }
+            }
         }
     }
 }

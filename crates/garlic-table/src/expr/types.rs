@@ -170,18 +170,19 @@ pub(super) fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Fault> {
     })
 }
 
-/// Floats without negative zeros, which Arrow sorts below zero.
-pub(super) fn without_negative_zero(array: &ArrayRef) -> ArrayRef {
+/// Floats as SQL orders them: without negative zeros, which Arrow sorts below zero, and with one value above all others
+/// that is not a number. What a division gives may have a sign.
+pub(super) fn as_ordered(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float32 => Arc::new(
             array
                 .as_primitive::<Float32Type>()
-                .unary::<_, Float32Type>(|v| v + 0.0),
+                .unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }),
         ),
         DataType::Float64 => Arc::new(
             array
                 .as_primitive::<Float64Type>()
-                .unary::<_, Float64Type>(|v| v + 0.0),
+                .unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }),
         ),
         _ => Arc::clone(array),
     }
