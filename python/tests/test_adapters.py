@@ -122,7 +122,7 @@ def test_a_whole_run(load, many_points, queries, benchmark, metric, ours, batch)
         assert brute.recall(full, queries, many_points, ours) > recall - 0.1
         # High targets may take all points.
         assert 10 <= additional["exact_distances"] <= additional["distance_equivalents"]
-        assert additional["exact_distances"] < len(many_points) or recall > 0.95
+        assert additional["exact_distances"] < len(many_points) or recall > 0.9
         assert additional["dist_comps"] == pytest.approx(additional["distance_equivalents"] * 2 * len(queries))
         works.append(additional["distance_equivalents"])
     assert works[-1] > works[0] > 0
