@@ -105,7 +105,7 @@ pub(crate) fn write_file(
     if is_special(path) {
         return write_through(path, write).map_err(|e| write_error(path, &e));
     }
-    garlic_data::atomic::write_atomically(path, write).map_err(|e| write_error(path, &e))
+    garlic_data::atomic::write_atomically(path, |out| write(out)).map_err(|e| write_error(path, &e))
 }
 
 /// The error of a write that failed. What was written is never half there, so the message may say so.

@@ -19,7 +19,7 @@ const BUFFER: usize = 1 << 20;
 /// temporary one.
 pub fn write_atomically<F>(path: impl AsRef<Path>, write: F) -> Result<()>
 where
-    F: FnOnce(&mut dyn Write) -> io::Result<()>,
+    F: FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 {
     let path = path.as_ref();
     let Some(name) = path.file_name() else {

@@ -69,6 +69,7 @@ pub use identifiers::Identifiers;
 pub use ids::Ids;
 pub use npy::{write_npy_f32, write_npy_i32, write_npy_i64, write_npy_u8};
 pub use reader::{Columns, ReadOptions, Reader, Table};
+pub use table::write_parquet;
 pub use truth::{Truth, TruthCheck, check_truth, check_truth_by, ground_truth, ground_truth_by};
 pub use vecs::{write_bvecs, write_fvecs, write_ivecs};
 pub use vectors::{Element, Shape, Vectors};

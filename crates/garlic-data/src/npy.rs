@@ -11,6 +11,9 @@ use crate::input::{Input, to_usize};
 use crate::vectors::{Element, Shape, Vectors, check_finite, count_rows};
 
 mod header;
+mod strings;
+
+use header::Header;
 
 /// The first bytes of every file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -103,7 +106,8 @@ struct Array {
     offset: u64,
 }
 
-fn open(input: &Input, supported: &'static str) -> Result<Array> {
+/// The header, and where the data begin.
+fn described(input: &Input) -> Result<(Header, u64)> {
     let origin = input.origin();
     if input.len == 0 {
         return Err(DataError::ZeroRows { origin });
@@ -138,7 +142,12 @@ fn open(input: &Input, supported: &'static str) -> Result<Array> {
     let mut text = vec![0; to_usize(text_len, "the header's length", &origin)?];
     input.read_at(text_at, &mut text, "the header")?;
     let header = header::parse(&text).map_err(|(at, reason)| bad(text_at + at as u64, reason))?;
+    Ok((header, offset))
+}
 
+fn open(input: &Input, supported: &'static str) -> Result<Array> {
+    let (header, offset) = described(input)?;
+    let origin = input.origin();
     let name = header.descr.trim_start_matches(['<', '>', '|', '=']);
     let Some(kind) = Kind::named(name) else {
         return Err(DataError::UnsupportedType {
@@ -300,8 +309,11 @@ pub(crate) fn read_ids(input: &Input) -> Result<Ids> {
     Ids::with_origin(data, cols, &origin)
 }
 
-/// Ids as identifiers of vectors.
+/// Ids, or text, as identifiers of vectors.
 pub(crate) fn read_identifiers(input: &Input) -> Result<Identifiers> {
+    if let Some(strings) = strings::read(input)? {
+        return Ok(Identifiers::Strings(strings));
+    }
     let ids = read_ids(input)?;
     let numbers: Result<Vec<u64>> = (0..)
         .zip(ids.data)

@@ -5,8 +5,8 @@ mod common;
 use common::written::{VALUES, npz};
 use common::{assert_error, file, floats, folder, npy};
 use garlic_data::{
-    DataError, Element, Format, Identifiers, Metric, ReadOptions, Reader, read_ids, read_vectors,
-    vectors_shape,
+    Columns, DataError, Element, Format, Identifiers, Metric, ReadOptions, Reader, RecordBatch,
+    read_ids, read_vectors, vectors_shape, write_parquet,
 };
 use zip::CompressionMethod;
 
@@ -144,6 +144,37 @@ fn archives_of_arrays() {
             kind!(DataError::BadRank { .. }),
             &["'ids'", "1 axes"],
         );
+    }
+    // Text of one width, filled up with zeros.
+    let utf32: Vec<u8> = "é\0bc"
+        .chars()
+        .flat_map(|c| u32::from(c).to_le_bytes())
+        .collect();
+    for (descr, data, found) in [
+        ("'<U2'", &utf32[..], Some(["é", "bc"])),
+        ("'|S3'", b"a\0\0b c".as_slice(), Some(["a", "b c"])),
+        ("'|S3'", b"a\xff\0b c".as_slice(), None),
+        ("'<U1'", &[0xff; 8], None),
+        ("'<U0'", &[], None),
+        ("'>U1'", &[0; 8], None),
+        ("'|O'", &[0; 16], None),
+    ] {
+        let names = npy(descr, false, "(2,)", data);
+        let archive = npz(
+            CompressionMethod::Stored,
+            &[("x.npy", vectors()), ("n.npy", names)],
+        );
+        let options = options(|o| o.ids = Some("n".into()));
+        let read = Reader::open(file(&folder, "names.npz", &archive), &options)
+            .unwrap()
+            .read();
+        match found {
+            Some(names) => assert_eq!(
+                read.unwrap().ids,
+                Some(Identifiers::Strings(names.map(str::to_owned).to_vec()))
+            ),
+            None => assert!(read.is_err(), "{descr}"),
+        }
     }
     // A changed byte of a compressed array is found by its checksum or by the decoder.
     let mut damaged = npz(CompressionMethod::Deflated, &[("x.npy", vectors())]);
@@ -327,4 +358,47 @@ fn names_of_what_has_none() {
     assert_eq!(read.vectors.to_f32()[..], [0.0, 0.0, 5.0, 5.0]);
     let reader = Reader::open(&path, &test).unwrap();
     assert_eq!(reader.metric().unwrap(), Some(Metric::Euclidean));
+}
+
+#[test]
+fn tables_that_are_written_are_read() {
+    let folder = folder();
+    let path = folder.path().join("t.parquet");
+    let years: arrow_array::ArrayRef =
+        std::sync::Arc::new(arrow_array::Int64Array::from(vec![Some(5), None]));
+    let columns = RecordBatch::try_from_iter_with_nullable([("year", years, true)]).unwrap();
+    for ids in [
+        Identifiers::Numbers(vec![7, 3]),
+        Identifiers::Strings(vec!["a".into(), "é".into()]),
+    ] {
+        write_parquet(&path, &VALUES, 3, Some(&ids), Some(&columns)).unwrap();
+        let options = options(|o| {
+            o.ids = Some("id".into());
+            o.columns = Columns::All;
+        });
+        let read = Reader::open(&path, &options).unwrap().read().unwrap();
+        assert_eq!(read.vectors.to_f32()[..], VALUES);
+        assert_eq!(read.ids.as_ref(), Some(&ids));
+        assert_eq!(read.columns, std::slice::from_ref(&columns));
+    }
+    let before = std::fs::read(&path).unwrap();
+    let one = Identifiers::Numbers(vec![1]);
+    assert_error(
+        write_parquet(&path, &VALUES, 3, Some(&one), None),
+        kind!(DataError::CountMismatch { .. }),
+        &["t.parquet", "identifiers"],
+    );
+    assert_error(
+        write_parquet(&path, &[f32::NAN], 1, None, None),
+        kind!(DataError::NotFinite { .. }),
+        &["row 0"],
+    );
+    let named =
+        RecordBatch::try_from_iter([("vector", std::sync::Arc::clone(columns.column(0)))]).unwrap();
+    assert_error(
+        write_parquet(&path, &VALUES, 3, None, Some(&named)),
+        kind!(DataError::Selection { .. }),
+        &["`vector` is a column of its own"],
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
 }

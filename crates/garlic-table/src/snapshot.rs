@@ -10,7 +10,7 @@ use garlic_core::{Attached, Error, Filter, NeighborIndex, Result, RoaringTreemap
 
 use crate::columns::{self, ID};
 use crate::encode;
-use crate::expr::Expression;
+use crate::expr::{Expression, type_name};
 use crate::id::{Id, Ids};
 use crate::table::{Table, wrong_kind};
 
@@ -107,10 +107,31 @@ impl Snapshot {
     pub fn ids(&self) -> Ids {
         let mut numbers = self.index.ids();
         numbers.sort_unstable();
+        self.known_as(numbers)
+    }
+
+    /// The identifiers of the points for which an expression over the columns and `id` is true, in the same order.
+    ///
+    /// # Errors
+    /// [`Error::Expression`].
+    pub fn ids_where(&self, expression: &str) -> Result<Ids> {
+        let numbers = self.matching(expression)?.into_iter().collect();
+        Ok(self.known_as(numbers))
+    }
+
+    fn known_as(&self, numbers: Vec<u64>) -> Ids {
         match self.is_named() {
             false => Ids::Numbers(numbers),
             true => Ids::Names(numbers.iter().map(|id| self.id(*id).to_string()).collect()),
         }
+    }
+
+    /// The columns, with their types as messages name them, such as `int64` and `text`.
+    pub fn column_types(&self) -> Vec<(String, String)> {
+        let schema = self.table.as_ref().map(|table| Arc::clone(table.schema()));
+        let fields = schema.iter().flat_map(|schema| schema.fields().iter());
+        let typed = fields.map(|field| (field.name().clone(), type_name(field.data_type())));
+        typed.collect()
     }
 
     /// The filter of an expression over the columns and `id`.

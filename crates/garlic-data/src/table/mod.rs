@@ -2,6 +2,7 @@
 
 mod lists;
 mod names;
+mod write;
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +19,8 @@ use crate::format::Format;
 use crate::input::{Input, to_usize};
 use crate::reader::{Columns, ReadOptions};
 use crate::vectors::{Element, Shape};
+
+pub use write::write_parquet;
 
 /// What an Arrow file begins with; a stream begins with a length.
 const FILE_MAGIC: &[u8] = b"ARROW1";

@@ -8,8 +8,8 @@ use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, NullArray, RecordBatch, Scalar,
-    StringArray, UInt64Array, new_empty_array,
+    Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, LargeStringArray, NullArray,
+    RecordBatch, Scalar, StringArray, UInt64Array, new_empty_array,
 };
 use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
@@ -172,21 +172,20 @@ impl Rows<'_> {
                 any: false,
                 expr,
                 pattern,
-                escape_char: None,
-            } => within.like(
-                expr,
-                pattern,
-                if *negated { like::nlike } else { like::like },
-            ),
+                escape_char,
+            } => {
+                let kernel = if *negated { like::nlike } else { like::like };
+                within.like(expr, pattern, escape_char.as_deref(), kernel)
+            }
             Expr::ILike {
                 negated,
                 any: false,
                 expr,
                 pattern,
-                escape_char: None,
+                escape_char,
             } => {
                 let kernel = if *negated { like::nilike } else { like::ilike };
-                within.like(expr, pattern, kernel)
+                within.like(expr, pattern, escape_char.as_deref(), kernel)
             }
             other => Err(Fault(format!(
                 "`{other}` is not supported; filters know AND, OR, NOT, =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, ILIKE, \
@@ -289,13 +288,24 @@ impl Rows<'_> {
         Ok(Operand::computed(array, scalar))
     }
 
-    fn like(self, expr: &Expr, pattern: &Expr, kernel: Compare) -> Result<Operand, Fault> {
-        let (text, pattern) = (self.value(expr)?, self.value(pattern)?);
+    fn like(
+        self,
+        expr: &Expr,
+        pattern: &Expr,
+        escape: Option<&Expr>,
+        kernel: Compare,
+    ) -> Result<Operand, Fault> {
+        let (text, mut pattern) = (self.value(expr)?, self.value(pattern)?);
         for operand in [&text, &pattern] {
             if !is_text(operand.kind()) && *operand.kind() != DataType::Null {
                 let found = type_name(operand.kind());
                 return Err(Fault(format!("LIKE compares text, this is {found}")));
             }
+        }
+        if let Some(escape) = escape
+            && is_text(pattern.kind())
+        {
+            pattern = escaped(&pattern, escape_of(escape)?)?;
         }
         let (text, pattern) = comparable(&text, &pattern)?;
         match is_text(text.kind()) {
@@ -393,6 +403,50 @@ fn in_set(value: &Operand, listed: &[Operand]) -> Result<Option<Operand>, Fault>
         Arc::new(found) as ArrayRef,
         value.scalar,
     )))
+}
+
+/// The character behind `ESCAPE`; none for an empty text.
+fn escape_of(expr: &Expr) -> Result<Option<char>, Fault> {
+    if let Expr::Value(value) = expr
+        && let Literal::SingleQuotedString(text) = &value.value
+    {
+        let mut letters = text.chars();
+        let first = letters.next();
+        if letters.next().is_none() {
+            return Ok(first);
+        }
+    }
+    Err(Fault(format!(
+        "ESCAPE needs one character in single quotes, this is `{expr}`"
+    )))
+}
+
+/// Patterns as Arrow reads them, with a backslash before a character that stands for itself.
+fn escaped(patterns: &Operand, escape: Option<char>) -> Result<Operand, Fault> {
+    let texts = cast(&patterns.array, &DataType::LargeUtf8)?;
+    let translate = |pattern: &str| {
+        let (mut plain, mut letters) = (String::with_capacity(pattern.len() + 2), pattern.chars());
+        while let Some(mut letter) = letters.next() {
+            let stands_for_itself = Some(letter) == escape;
+            if stands_for_itself {
+                letter = letters.next().ok_or_else(|| {
+                    Fault(format!(
+                        "the pattern '{pattern}' ends with its ESCAPE character"
+                    ))
+                })?;
+            }
+            if letter == '\\' || (stands_for_itself && matches!(letter, '%' | '_')) {
+                plain.push('\\');
+            }
+            plain.push(letter);
+        }
+        Ok(plain)
+    };
+    let texts = texts.as_string::<i64>().iter();
+    let texts: LargeStringArray = texts
+        .map(|text| text.map(translate).transpose())
+        .collect::<Result<_, Fault>>()?;
+    Ok(patterns.with(Arc::new(texts)))
 }
 
 fn compared(left: &Operand, right: &Operand, kernel: Compare) -> Result<Operand, Fault> {
