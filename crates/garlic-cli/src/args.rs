@@ -4,14 +4,14 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     add, build, compact, completions, config, convert, datasets, demo, eval, inspect, man, remove,
-    search, tune, verify,
+    search, tune, upsert, verify,
 };
 
 /// Nearest-neighbour search with recall targets.
 ///
 /// `build` makes an index from a set of vectors. The index contains the vectors. It is a file, or with --live a
 /// directory that keeps every change. `search` finds neighbours and `eval` measures searches; --recall names the
-/// recall target. `add`, `remove`, `compact` and `tune` change an index. `inspect` and `verify` examine it. Every command takes
+/// recall target. `add`, `upsert`, `remove`, `compact` and `tune` change an index. `inspect` and `verify` examine it. Every command takes
 /// an index file or an index directory.
 #[derive(Debug, Parser)]
 #[command(
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Search(search::Args),
     Eval(eval::Args),
     Add(add::Args),
+    Upsert(upsert::Args),
     Remove(remove::Args),
     Compact(compact::Args),
     Tune(tune::Args),

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::io;
-use std::process::ExitCode;
 
 /// How the program ends. The numbers are part of the interface; `--help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +62,8 @@ impl Fault {
 }
 
 /// Ends the program: reports the error, if any, and gives the exit code.
-pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
-    let code = match result {
+pub(crate) fn finish(result: anyhow::Result<()>) -> Code {
+    match result {
         Ok(()) => Code::Done,
         // The reader has seen enough: `garlic eval ... | head` is no failure.
         Err(error) if is_broken_pipe(&error) => Code::Done,
@@ -77,12 +76,11 @@ pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
             eprintln!("garlic: error: {}", one_line(&told));
             code(&told)
         }
-    };
-    ExitCode::from(code as u8)
+    }
 }
 
 /// Reports what the command-line parser has to say: help and version are results, the rest is wrong usage.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> Code {
     if error.use_stderr() {
         let text = error.render().to_string();
         match text.strip_prefix("error: ") {
@@ -90,11 +88,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             // Help that was not asked for, because there was no command at all.
             None => eprint!("{text}"),
         }
-        return ExitCode::from(Code::Usage as u8);
+        return Code::Usage;
     }
     match error.print() {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => finish(Err(stdout_error(e))),
-        _ => ExitCode::SUCCESS,
+        _ => Code::Done,
     }
 }
 

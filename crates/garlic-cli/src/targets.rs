@@ -1,6 +1,7 @@
 //! What `build` and `inspect` tell about recall targets.
 
-use garlic_ann::{Calibration, Exhaustive, Index};
+use garlic_ann::{Calibration, EXHAUSTIVE_POINTS, Exhaustive, Index};
+use garlic_any::AnyIndex;
 
 use crate::table::{self, Table};
 
@@ -10,6 +11,12 @@ const USUAL_K: usize = 10;
 /// Whether a search that says nothing else reads everything.
 pub(crate) fn reads_everything(index: &Index) -> bool {
     index.reads_everything(USUAL_K, index.config().tuning.recall)
+}
+
+/// Whether a target makes searches read all of more points than every search reads.
+pub(crate) fn saturated(index: &AnyIndex, k: usize, recall: f64) -> bool {
+    let saturated = |index: &Index| index.reads_everything(k, recall);
+    index.len() > EXHAUSTIVE_POINTS && index.updatable().is_ok_and(saturated)
 }
 
 /// Why it does.

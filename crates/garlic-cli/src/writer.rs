@@ -15,6 +15,17 @@ use crate::place;
 /// How often it is looked whether a training has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What to do with the vectors of points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// None of the points exists.
+    Add,
+    /// All of them exist, and their columns stay.
+    Update,
+    /// Some may exist; their vectors and columns are replaced.
+    Upsert,
+}
+
 /// An index that is open for changes.
 pub(crate) struct Writer {
     path: PathBuf,
@@ -66,31 +77,36 @@ impl Writer {
         Ok(Snapshot::new(self.snapshot()?.into())?.is_named())
     }
 
-    /// Adds vectors, or replaces those that are there: with `update` their vectors only.
+    /// Adds or replaces vectors.
     pub(crate) fn put(
         &mut self,
+        how: Put,
         vectors: Rows<'_>,
         ids: &Ids,
         columns: Option<&RecordBatch>,
-        update: bool,
     ) -> garlic_ann::Result<()> {
-        match (&mut self.kept, update) {
-            (Kept::File(index), false) => {
-                let change = Change::put(index, vectors.len(), Some(ids), columns, false)?;
-                index.add(vectors, &change.numbers)?;
+        match (&mut self.kept, how) {
+            (Kept::File(index), Put::Update) => {
+                let numbers = existing(index, vectors.len(), ids)?;
+                index.update(vectors, &numbers)
+            }
+            (Kept::File(index), Put::Add | Put::Upsert) => {
+                let replace = how == Put::Upsert;
+                let change = Change::put(index, vectors.len(), Some(ids), columns, replace)?;
+                match replace {
+                    true => index.upsert(vectors, &change.numbers)?,
+                    false => index.add(vectors, &change.numbers)?,
+                }
                 if let Some(attached) = change.attached() {
                     index.set_attachment(attached.after);
                 }
                 Ok(())
             }
-            (Kept::File(index), true) => {
-                let numbers = existing(index, vectors.len(), ids)?;
-                index.update(vectors, &numbers)
-            }
-            (Kept::Directory(collection), false) => collection
+            (Kept::Directory(collection), Put::Add) => collection
                 .add(vectors, Some(ids.clone()), columns)
                 .map(|_| ()),
-            (Kept::Directory(collection), true) => collection.update(vectors, ids),
+            (Kept::Directory(collection), Put::Update) => collection.update(vectors, ids),
+            (Kept::Directory(collection), Put::Upsert) => collection.upsert(vectors, ids, columns),
         }
     }
 

@@ -39,6 +39,14 @@ fn points_are_added_updated_and_removed_in_files_and_directories() {
         assert_eq!(told["points"], MANY + 2 * MORE);
         assert!(told["first_id"].is_null());
 
+        let upsert = ["upsert", index, "more.npy", "--ids", "more.txt", "--json"];
+        let told = &lab.run(&upsert).expect(0).json()[0];
+        assert_eq!(
+            (&told["added"], &told["updated"]),
+            (&0.into(), &MORE.into())
+        );
+        assert_eq!(told["points"], MANY + 2 * MORE);
+
         let told = &lab
             .run(&["remove", index, "6000", "6000", "77777", "--json"])
             .expect(0)

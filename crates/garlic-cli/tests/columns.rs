@@ -160,6 +160,75 @@ fn names_and_columns_in_a_file_and_in_a_directory() {
 }
 
 #[test]
+fn points_are_upserted_and_columns_listed() {
+    let lab = lab_with_rows();
+    let rows = ["--ids", "names.txt", "--columns-from", "rows.csv", "-q"];
+    // One of the points exists.
+    let names: String = (0..ASKED)
+        .map(|i| format!("page {}\n", MANY - 1 + i))
+        .collect();
+    lab.write("some.txt", &names);
+    lab.write("some.csv", &format!("year\n{}", "3000\n".repeat(ASKED)));
+    for (index, live) in [("pages.garlic", None), ("pages-live", Some("--live"))] {
+        let live: Vec<&str> = live.into_iter().collect();
+        let build = ["build", "many.npy", "-o", index, "--columns", "lang,year"];
+        lab.run(&[&build[..], &rows, &live].concat()).expect(0);
+        let upsert = ["upsert", index, "asked.fvecs", "--batch", "3"];
+        lab.run(&upsert)
+            .expect_error(2, &["no identifiers", "--ids"]);
+        let given = ["--ids", "some.txt", "--columns-from", "some.csv"];
+        let told = &lab
+            .run(&[&upsert[..], &given, &["--json"]].concat())
+            .expect(0)
+            .json()[0];
+        assert_eq!(
+            (&told["added"], &told["updated"]),
+            (&(ASKED - 1).into(), &1.into())
+        );
+        assert_eq!(told["points"], MANY + ASKED - 1);
+        let again = lab.run(&[&upsert[..], &given].concat()).expect(0).stdout;
+        assert!(
+            again.contains("upserted") && again.contains(&format!("{ASKED} of them existed")),
+            "{again}"
+        );
+        let wanted = [
+            "-k",
+            "1",
+            "--filter",
+            "year = 3000",
+            "--columns",
+            "lang",
+            "--exact",
+        ];
+        for (query, answer) in search(&lab, index, &wanted).iter().enumerate() {
+            assert_eq!(numbers(answer), [MANY - 1 + query]);
+            // What is not given is missing afterwards.
+            assert!(answer["columns"]["lang"][0].is_null());
+        }
+        lab.run(&["verify", index]).expect(0);
+
+        let about = &lab.run(&["inspect", index, "--json"]).expect(0).json()[0];
+        assert_eq!(about["named"], true);
+        assert_eq!(
+            about["columns"][0],
+            serde_json::json!({ "name": "lang", "type": "text" })
+        );
+        let text = lab.run(&["inspect", index]).expect(0).stdout;
+        assert!(text.contains("lang (text), year (int64)"), "{text}");
+        assert!(
+            text.contains("identifiers") && text.contains("names"),
+            "{text}"
+        );
+    }
+    let about = &lab
+        .run(&["inspect", "many.garlic", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_eq!(about["named"], false);
+    assert_eq!(about["columns"], serde_json::json!([]));
+}
+
+#[test]
 fn tables_of_other_formats_and_text() {
     let lab = lab_with_rows();
     let build = [

@@ -324,3 +324,35 @@ fn a_full_device_is_a_failure() {
     search("full.csv").expect_error(1, &["full.csv", "No space"]);
     search("full.npy").expect_error(1, &["full.npy", "not a regular file"]);
 }
+
+#[test]
+fn a_target_that_reads_all_points_is_told() {
+    let lab = Lab::with_default_index();
+    let build = [
+        "build",
+        "many.npy",
+        "-o",
+        "plain.garlic",
+        "--set",
+        "calibration_queries=0",
+        "-q",
+    ];
+    lab.run(&build).expect(0);
+    let search = |index: &str, more: &[&str]| {
+        let search = ["search", index, "asked.fvecs", "-k", "3", "-o", "x.csv"];
+        lab.run(&[&search[..], more].concat()).expect(0).stderr
+    };
+    let told = search("plain.garlic", &["--recall", "0.97"]);
+    assert!(
+        told.contains("warning: a search for 3 neighbours with --recall 0.97 reads all points"),
+        "{told}"
+    );
+    for (index, more) in [
+        ("plain.garlic", &["--recall", "0.97", "-q"][..]),
+        ("plain.garlic", &["--exact"]),
+        ("many.garlic", &["--recall", "0.5"]),
+    ] {
+        let told = search(index, more);
+        assert!(!told.contains("warning"), "{told}");
+    }
+}

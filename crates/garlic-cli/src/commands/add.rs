@@ -18,7 +18,7 @@ use crate::names;
 use crate::output;
 use crate::progress::Meter;
 use crate::table;
-use crate::writer::{self, Writer};
+use crate::writer::{self, Put, Writer};
 
 /// Add vectors to an index, or replace vectors
 ///
@@ -33,6 +33,16 @@ use crate::writer::{self, Writer};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    points: NewPoints,
+    /// Replace the vectors of identifiers that exist; their columns stay
+    #[arg(long, requires = "ids", conflicts_with = "columns_from")]
+    update: bool,
+}
+
+/// What `add` and `upsert` take.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewPoints {
     /// Index file or index directory
     index: PathBuf,
     /// Vectors to add: a file, a folder of files, `-` for standard input, or the name of a data set
@@ -41,12 +51,9 @@ pub(crate) struct Args {
     /// Identifiers of the vectors, numbers or names as those of the index: a column of the same table (an array of the same archive), or a file: text with one per
     /// line, .npy, .ivecs or .ibin; `-` reads text from standard input
     #[arg(long, value_name = "COLUMN|FILE")]
-    ids: Option<PathBuf>,
+    pub(crate) ids: Option<PathBuf>,
     #[command(flatten)]
     columns: columns::Source,
-    /// Replace the vectors of identifiers that exist; their columns stay
-    #[arg(long, requires = "ids", conflicts_with = "columns_from")]
-    update: bool,
     /// Vectors per batch
     #[arg(long, value_name = "N", default_value = "10000", value_parser = positive)]
     batch: usize,
@@ -74,6 +81,17 @@ Examples:
 
 /// Adds.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    put(
+        &args.points,
+        match args.update {
+            true => Put::Update,
+            false => Put::Add,
+        },
+    )
+}
+
+/// Adds or replaces.
+pub(crate) fn put(args: &NewPoints, how: Put) -> anyhow::Result<()> {
     let path = names::data(&args.data)?;
     input::check_stdin(&[Some(&path), args.ids.as_deref()])?;
     let reader = args.reading.open(&path)?;
@@ -109,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let numbers = (0..vectors.rows() as u64).map(|i| first.saturating_add(i));
         Ids::Numbers(numbers.collect())
     });
-    check(&before, &ids, args.update).map_err(|e| writer.failed(e))?;
+    let replaced = check(&before, &ids, how).map_err(|e| writer.failed(e))?;
     // What is shared with a copy would have to be copied to be changed.
     drop(before);
 
@@ -120,7 +138,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ids: &ids,
         columns: columns.as_ref(),
     };
-    put_all(args, &mut writer, &rows, &watch, &mut meter)?;
+    put_all(args, how, &mut writer, &rows, &watch, &mut meter)?;
     meter.finish();
     let given_up = writer.is_training() && args.no_wait;
     if writer.is_training() && !given_up {
@@ -136,7 +154,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let index = writer.finish()?;
     drop(watch);
     let done = Done {
+        how,
         count: ids.len(),
+        replaced,
         first,
         seconds: start.elapsed().as_secs_f64(),
         given_up,
@@ -148,7 +168,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// What the command has done.
 struct Done {
+    how: Put,
     count: usize,
+    /// Vectors of points that existed.
+    replaced: usize,
     /// The first identifier that was given; none where the user named them.
     first: Option<u64>,
     seconds: f64,
@@ -163,7 +186,7 @@ impl Done {
         self.count as f64 / self.seconds.max(1e-9)
     }
 
-    fn tell(&self, args: &Args, index: &Index) -> anyhow::Result<()> {
+    fn tell(&self, args: &NewPoints, index: &Index) -> anyhow::Result<()> {
         if args.json {
             return output::print_json(&self.summary(args, index));
         }
@@ -177,16 +200,12 @@ impl Done {
         drift.trainings.saturating_sub(self.drift_before.trainings)
     }
 
-    fn summary(&self, args: &Args, index: &Index) -> Value {
+    fn summary(&self, args: &NewPoints, index: &Index) -> Value {
         let drift = index.drift();
-        let (added, updated) = match args.update {
-            true => (0, self.count),
-            false => (self.count, 0),
-        };
         json!({
             "index": args.index,
-            "added": added,
-            "updated": updated,
+            "added": self.count - self.replaced,
+            "updated": self.replaced,
             "first_id": self.first,
             "points": index.len(),
             "dim": index.dim(),
@@ -200,17 +219,25 @@ impl Done {
         })
     }
 
-    fn readable(&self, args: &Args, index: &Index) -> String {
+    fn readable(&self, args: &NewPoints, index: &Index) -> String {
         let drift = index.drift();
         let numbered = self.first.map_or_else(String::new, |first| {
             format!(", identifiers {first} to {}", first + self.count as u64 - 1)
         });
+        let (done, existed) = match self.how {
+            Put::Add => ("added", String::new()),
+            Put::Update => ("updated", String::new()),
+            Put::Upsert => (
+                "upserted",
+                format!(", {} of them existed", table::count(self.replaced)),
+            ),
+        };
         let mut entries = vec![
             ("index", args.index.display().to_string()),
             (
-                if args.update { "updated" } else { "added" },
+                done,
                 format!(
-                    "{} in {} ({} a second){numbered}",
+                    "{} in {} ({} a second){numbered}{existed}",
                     table::count(self.count),
                     table::seconds(self.seconds),
                     table::count(self.per_second() as usize)
@@ -241,21 +268,34 @@ impl Done {
     }
 }
 
-/// What the index would refuse in some batch, found before the first.
-fn check(index: &Index, ids: &Ids, update: bool) -> garlic_ann::Result<()> {
-    match ids {
-        Ids::Numbers(numbers) => {
+/// What the index would refuse in some batch, found before the first. Returns how many of the points exist.
+fn check(index: &Index, ids: &Ids, how: Put) -> garlic_ann::Result<usize> {
+    match (ids, how) {
+        (Ids::Numbers(numbers), _) => {
             if let Some(id) = ids::twice(numbers) {
                 return Err(Error::IdTwice { id });
             }
-            match numbers.iter().find(|id| index.contains(**id) != update) {
-                None => Ok(()),
-                Some(&id) if update => Err(Error::UnknownId { id }),
+            let existing = numbers.iter().filter(|id| index.contains(**id)).count();
+            let refused = match how {
+                Put::Add => numbers.iter().find(|id| index.contains(**id)),
+                Put::Update => numbers.iter().find(|id| !index.contains(**id)),
+                Put::Upsert => None,
+            };
+            match refused {
+                None => Ok(existing),
+                Some(&id) if how == Put::Update => Err(Error::UnknownId { id }),
                 Some(&id) => Err(Error::IdExists { id }),
             }
         }
-        Ids::Names(_) if update => existing(index, ids.len(), ids).map(|_| ()),
-        Ids::Names(_) => Change::put(index, ids.len(), Some(ids), None, false).map(|_| ()),
+        (Ids::Names(_), Put::Update) => {
+            existing(index, ids.len(), ids).map(|numbers| numbers.len())
+        }
+        (Ids::Names(_), Put::Add | Put::Upsert) => {
+            let replace = how == Put::Upsert;
+            let change = Change::put(index, ids.len(), Some(ids), None, replace)?;
+            let existing = change.numbers.iter().filter(|id| index.contains(**id));
+            Ok(existing.count())
+        }
     }
 }
 
@@ -275,7 +315,8 @@ fn part(ids: &Ids, range: std::ops::Range<usize>) -> Ids {
 }
 
 fn put_all(
-    args: &Args,
+    args: &NewPoints,
+    how: Put,
     writer: &mut Writer,
     given: &Given<'_>,
     watch: &Watch,
@@ -299,7 +340,7 @@ fn put_all(
         if watch.check().is_err() {
             return Err(Fault::cancelled_after(&so_far));
         }
-        if !args.update
+        if how != Put::Update
             && let Some(points) = writer.trains_with(count)
         {
             meter.note(&format!(
@@ -308,7 +349,7 @@ fn put_all(
             ));
         }
         let rows = input::rows(batch, dim)?;
-        if let Err(error) = watch.run(|| writer.put(rows, &ids, columns.as_ref(), args.update)) {
+        if let Err(error) = watch.run(|| writer.put(how, rows, &ids, columns.as_ref())) {
             if matches!(error, Error::Cancelled) {
                 return Err(Fault::cancelled_after(&so_far));
             }

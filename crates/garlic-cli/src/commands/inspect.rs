@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use garlic_ann::Memory;
 use garlic_any::describe::{self, Spread};
 use garlic_any::{AnyConfig, AnyIndex};
+use garlic_table::Snapshot;
 use serde_json::{Value, json};
 
 use crate::args::positive;
@@ -16,7 +17,7 @@ use crate::place;
 use crate::table;
 use crate::targets;
 
-/// Show cells, sizes, shapes, bins, changes, memory, recall targets and parameters of an index
+/// Show columns, cells, sizes, shapes, bins, changes, memory, recall targets and parameters of an index
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -48,19 +49,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .transpose()?;
     let index = place::open(&args.index)?;
     let kept = Kept::of(&args.index, &index)?;
+    let rows = Snapshot::new(index.clone())?;
     // Cells and bins are told as a checkpoint would have them: points of the log lie beside them until then.
     let index = index.compacted()?;
     if let Some(files) = &report {
         files.write(&*index)?;
     }
     if args.json {
-        let mut about = describe(args, &index, &kept);
+        let mut about = describe(args, &index, &kept, &rows);
         if let Some(files) = &report {
             about["report"] = json!({ "html": files.html, "json": files.json });
         }
         output::print_json(&about)
     } else {
-        output::print(&readable(args, &index, &kept))
+        output::print(&readable(args, &index, &kept, &rows))
     }
 }
 
@@ -72,7 +74,9 @@ fn sizes(index: &AnyIndex) -> (Option<Spread>, f64) {
     (spread, largest / index.len().max(1) as f64)
 }
 
-fn describe(args: &Args, index: &AnyIndex, kept: &Kept) -> Value {
+fn describe(args: &Args, index: &AnyIndex, kept: &Kept, rows: &Snapshot) -> Value {
+    let columns = rows.column_types().into_iter();
+    let columns = columns.map(|(name, kind)| json!({ "name": name, "type": kind }));
     let (sizes, largest) = sizes(index);
     let mut about = json!({
         "index": args.index,
@@ -80,6 +84,8 @@ fn describe(args: &Args, index: &AnyIndex, kept: &Kept) -> Value {
         "points": index.len(),
         "dim": index.dim(),
         "metric": index.metric(),
+        "named": rows.is_named(),
+        "columns": columns.collect::<Vec<_>>(),
         "cells": index.cells(),
         "largest_share": sizes.map(|_| largest),
         "sizes": sizes,
@@ -93,7 +99,7 @@ fn describe(args: &Args, index: &AnyIndex, kept: &Kept) -> Value {
     about
 }
 
-fn readable(args: &Args, index: &AnyIndex, kept: &Kept) -> String {
+fn readable(args: &Args, index: &AnyIndex, kept: &Kept, rows: &Snapshot) -> String {
     let (sizes, largest) = sizes(index);
     let mut entries = vec![
         ("index", args.index.display().to_string()),
@@ -103,6 +109,16 @@ fn readable(args: &Args, index: &AnyIndex, kept: &Kept) -> String {
         ),
         ("metric", index.metric().to_string()),
     ];
+    if rows.is_named() {
+        entries.push(("identifiers", "names".to_owned()));
+    }
+    let columns = rows.column_types().into_iter();
+    let columns: Vec<String> = columns
+        .map(|(name, kind)| format!("{name} ({kind})"))
+        .collect();
+    if !columns.is_empty() {
+        entries.push(("columns", columns.join(", ")));
+    }
     entries.extend(kept.facts());
     entries.extend(describe::facts(index, args.sample));
     if let Ok(index) = index.updatable() {

@@ -14,6 +14,7 @@ pub(crate) mod man;
 pub(crate) mod remove;
 pub(crate) mod search;
 pub(crate) mod tune;
+pub(crate) mod upsert;
 pub(crate) mod verify;
 
 use crate::args::Command;
@@ -25,6 +26,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Search(args) => search::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Add(args) => add::run(&args),
+        Command::Upsert(args) => upsert::run(&args),
         Command::Remove(args) => remove::run(&args),
         Command::Compact(args) => compact::run(&args),
         Command::Tune(args) => tune::run(&args),

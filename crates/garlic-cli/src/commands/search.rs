@@ -19,6 +19,7 @@ use crate::output;
 use crate::place;
 use crate::system;
 use crate::table;
+use crate::targets;
 
 /// Find the nearest neighbours of every query
 ///
@@ -140,6 +141,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let rows = input::rows(&values, queries.dim())?;
     if index.is_empty() && !args.quiet {
         eprintln!("garlic: warning: the index has no points, so no query has neighbours");
+    }
+    if !args.quiet
+        && args.radius.is_none()
+        && !args.exact
+        && let Some(recall) = args.recall
+        && targets::saturated(index, args.k, recall)
+    {
+        eprintln!(
+            "garlic: warning: a search for {} neighbours with --recall {recall} reads all points; `garlic inspect` says why, \
+             and --exact proves its answers for the same work",
+            args.k
+        );
     }
     let watch = Watch::start();
     let answers = watch.run(|| match args.radius {
