@@ -24,6 +24,7 @@ infinity, and -1 or ``None``. Searches release the interpreter lock, and many th
 from typing import Any
 
 from ._arrays import filter_of as filter
+from ._files import Points, read, write
 from ._garlic import Filter, FormatError, Table, __version__
 from ._index import Index, build, from_bytes, open, verify
 from ._live import Live
@@ -34,6 +35,7 @@ __all__ = [
     "FormatError",
     "Index",
     "Live",
+    "Points",
     "Table",
     "__version__",
     "build",
@@ -41,13 +43,15 @@ __all__ = [
     "from_bytes",
     "open",
     "parameters",
+    "read",
     "verify",
+    "write",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Modules that need more than NumPy, or are needed rarely, are imported when they are first named.
-    if name in ("datasets", "plot", "sklearn"):
+    if name in ("datasets", "langchain", "llama_index", "plot", "sklearn"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

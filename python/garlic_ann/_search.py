@@ -6,7 +6,7 @@ import json
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from ._arrays import own_vectors, vectors
 from ._columns import arrays
 from ._garlic import Filter, Handle, Table, route
 from ._html import page
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class ArrowStream(Protocol):
@@ -29,6 +32,18 @@ Arrays = dict[str, NDArray[Any]]
 Identifiers = Union[ArrayLike, uuid.UUID, Iterable[uuid.UUID]]
 Columns = Union[Mapping[str, Union[ArrayLike, Sequence[Any]]], ArrowStream]
 Allowed = Union[ArrayLike, Iterable[int], Iterable[uuid.UUID], Callable[[Any], Any], Filter]
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of a search that do not change what it returns."""
+
+    recall: float | None
+    filter: Allowed | None
+    threads: int | None
+    probes: int | None
+    bins: float | None
+    rerank: int | None
+    exact: bool
 
 
 class Searchable:
@@ -110,10 +125,18 @@ class Searchable:
         rows = handle.get(ids)
         return rows[0] if _is_one(ids) else rows
 
-    def ids(self) -> NDArray[Any]:
-        """Identifiers of all points: numbers in ascending order, names in the order in which they were given."""
+    def ids(self, filter: str | None = None) -> NDArray[Any]:
+        """Identifiers of all points: numbers in ascending order, names in the order in which they were given.
+
+        ``filter``, an expression over the columns, leaves those for which it is true.
+
+        >>> import numpy as np, garlic_ann as garlic
+        >>> index = garlic.build(np.eye(3), ids=["a", "b", "c"], columns={"year": [1999, 2020, 2021]})
+        >>> index.ids(filter="year > 2000").tolist()
+        ['b', 'c']
+        """
         handle = self._peek()
-        return np.empty(0, np.int64) if handle is None else handle.ids()
+        return np.empty(0, np.int64) if handle is None else handle.ids(filter)
 
     def rows(self, ids: Identifiers, columns: Sequence[str] | None = None) -> Arrays:
         """The columns of some identifiers as arrays, all columns unless ``columns`` names some.
@@ -153,15 +176,9 @@ class Searchable:
         queries: ArrayLike,
         k: int = ...,
         *,
-        recall: float | None = ...,
-        filter: Allowed | None = ...,
-        threads: int | None = ...,
-        probes: int | None = ...,
-        bins: float | None = ...,
-        rerank: int | None = ...,
-        exact: bool = ...,
         columns: None = ...,
         return_stats: Literal[False] = ...,
+        **options: Unpack[SearchOptions],
     ) -> Found: ...
 
     @overload
@@ -170,15 +187,9 @@ class Searchable:
         queries: ArrayLike,
         k: int = ...,
         *,
-        recall: float | None = ...,
-        filter: Allowed | None = ...,
-        threads: int | None = ...,
-        probes: int | None = ...,
-        bins: float | None = ...,
-        rerank: int | None = ...,
-        exact: bool = ...,
         columns: None = ...,
         return_stats: Literal[True],
+        **options: Unpack[SearchOptions],
     ) -> tuple[NDArray[np.float32], NDArray[Any], dict[str, Any]]: ...
 
     @overload
@@ -187,15 +198,9 @@ class Searchable:
         queries: ArrayLike,
         k: int = ...,
         *,
-        recall: float | None = ...,
-        filter: Allowed | None = ...,
-        threads: int | None = ...,
-        probes: int | None = ...,
-        bins: float | None = ...,
-        rerank: int | None = ...,
-        exact: bool = ...,
         columns: Sequence[str],
         return_stats: Literal[False] = ...,
+        **options: Unpack[SearchOptions],
     ) -> tuple[NDArray[np.float32], NDArray[Any], Arrays]: ...
 
     @overload
@@ -204,15 +209,9 @@ class Searchable:
         queries: ArrayLike,
         k: int = ...,
         *,
-        recall: float | None = ...,
-        filter: Allowed | None = ...,
-        threads: int | None = ...,
-        probes: int | None = ...,
-        bins: float | None = ...,
-        rerank: int | None = ...,
-        exact: bool = ...,
         columns: Sequence[str],
         return_stats: Literal[True],
+        **options: Unpack[SearchOptions],
     ) -> tuple[NDArray[np.float32], NDArray[Any], Arrays, dict[str, Any]]: ...
 
     def search(

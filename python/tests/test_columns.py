@@ -278,3 +278,12 @@ def _sections(index):
     with tempfile.TemporaryDirectory() as place:
         index.save(place + "/x.garlic")
         return garlic.verify(place + "/x.garlic")["sections"]
+
+
+def test_an_empty_list_allows_nothing():
+    for ids in (["a", "b"], [5, 6]):
+        index = garlic.build(np.eye(2), ids=ids)
+        with pytest.warns(UserWarning, match="no point that the filter allows"):
+            distances, found = index.search([1, 0], k=1, filter=[])
+        assert np.isinf(distances).all() and found.tolist() in ([None], [-1])
+        assert index.ids(filter="id = 'nobody'" if ids == ["a", "b"] else "id > 9").tolist() == []

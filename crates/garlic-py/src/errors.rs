@@ -48,7 +48,7 @@ pub(crate) fn no_memory(values: usize) -> PyErr {
 }
 
 /// `OSError` or the one of its subclasses that Python gives this failure.
-fn os_error(source: &io::Error, text: String) -> PyErr {
+pub(crate) fn os_error(source: &io::Error, text: String) -> PyErr {
     Python::attach(|py| {
         // Python chooses the class by the number; the library's text stays the message.
         let Some(number) = source.raw_os_error() else {

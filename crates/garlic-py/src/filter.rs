@@ -48,8 +48,11 @@ impl Filter {
     #[staticmethod]
     fn of_ids(ids: &Bound<'_, PyAny>) -> PyResult<Self> {
         let what = match take_ids(ids)? {
-            Ids::Numbers(numbers) => What::Numbers(ann::Filter::ids(numbers)),
-            names @ Ids::Names(_) => What::Names(names),
+            Ids::Numbers(numbers) if !numbers.is_empty() => {
+                What::Numbers(ann::Filter::ids(numbers))
+            }
+            // An empty list says neither.
+            names => What::Names(names),
         };
         Ok(Self::new(what, Raised::default()))
     }

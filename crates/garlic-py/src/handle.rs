@@ -187,10 +187,15 @@ impl Handle {
     }
 
     /// Identifiers of all points: numbers in ascending order, names in the order in which they were given.
-    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// With an expression only those of the points for which it is true.
+    #[pyo3(signature = (expression=None))]
+    fn ids<'py>(&self, py: Python<'py>, expression: Option<String>) -> PyResult<Bound<'py, PyAny>> {
         let snapshot = self.snapshot(py)?;
-        let ids = py.detach(|| snapshot.ids());
-        identifiers(py, &ids)
+        let ids = py.detach(|| match expression {
+            Some(expression) => snapshot.ids_where(&expression),
+            None => Ok(snapshot.ids()),
+        });
+        identifiers(py, &ids.map_err(raise)?)
     }
 
     /// Adds rows; without identifiers, under those from `next_id` on. Returns the identifiers.

@@ -3,7 +3,8 @@
 //! It turns arrays into rows, errors into exceptions and answers into arrays, and lets go of the interpreter while
 //! the library works. What users see, docstrings included, is written in Python (`python/garlic_ann`).
 //!
-//! The rule of this crate: no search logic. It may use `garlic-table`, `garlic-any` and `garlic-ann`, and nothing below them.
+//! The rule of this crate: no search logic. It may use `garlic-table`, `garlic-any`, `garlic-ann` and `garlic-data`,
+//! and `garlic-cli` only to run the program.
 
 mod arrays;
 mod building;
@@ -15,6 +16,8 @@ mod filter;
 mod handle;
 mod interrupt;
 mod output;
+mod program;
+mod reading;
 mod shapes;
 
 use pyo3::prelude::*;
@@ -34,6 +37,10 @@ mod _garlic {
     use super::filter::Filter;
     #[pymodule_export]
     use super::handle::Handle;
+    #[pymodule_export]
+    use super::program::program;
+    #[pymodule_export]
+    use super::reading::{read, write};
     #[pymodule_export]
     use super::shapes::{project, route, shapes};
 
