@@ -17,17 +17,27 @@ MODULES = ["garlic_ann"] + [f"garlic_ann.{m.name}" for m in pkgutil.iter_modules
 def test_docstrings(name):
     if name.endswith("sklearn"):
         pytest.importorskip("sklearn")
+    if name.endswith("langchain"):
+        pytest.importorskip("langchain_core")
+    if name.endswith("llama_index"):
+        pytest.importorskip("llama_index.core")
     if name.endswith("plot"):
         pytest.importorskip("matplotlib").use("Agg")
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", ["docs/guide/quickstart.md", "docs/guide/data.md", "docs/guide/columns.md", "docs/guide/python.md", "docs/guide/migrate.md"])
+PAGES = ["quickstart", "data", "columns", "python", "migrate", "vector-stores"]
+
+
+@pytest.mark.parametrize("page", [f"docs/guide/{name}.md" for name in PAGES])
 def test_pages(page, tmp_path, monkeypatch):
     path = ROOT / page
     if not path.exists():
         pytest.skip(f"{page} is not there")
+    if page.endswith("vector-stores.md"):
+        pytest.importorskip("langchain_core")
+        pytest.importorskip("llama_index.core")
     monkeypatch.chdir(tmp_path)
     # The blocks of a page follow each other, as a reader would type them.
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
