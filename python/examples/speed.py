@@ -11,14 +11,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 import garlic_ann as garlic
-import h5py
+import h5py  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 ROUNDS, BATCH, RECALL = 7, 1000, 0.95
 
 
-def native(program, path, data):
+def native(program: str, path: str, data: str) -> dict[str, float]:
     """Queries a second of the program: one after the other, and all together."""
     out = subprocess.run(
         [program, "eval", path, data, "--recall", str(RECALL), "--queries", str(BATCH)]
@@ -27,11 +28,11 @@ def native(program, path, data):
         text=True,
         check=True,
     ).stdout
-    row = json.loads(out.splitlines()[-1])
+    row: dict[str, float] = json.loads(out.splitlines()[-1])
     return row
 
 
-def seconds(work, repeat=5):
+def seconds(work: Callable[[], None], repeat: int = 5) -> float:
     best = float("inf")
     for _ in range(repeat):
         start = time.perf_counter()
@@ -40,7 +41,7 @@ def seconds(work, repeat=5):
     return best
 
 
-def main(data, program):
+def main(data: str, program: str) -> None:
     with h5py.File(data) as file:
         x, queries = file["train"][:], file["test"][:BATCH]
     with tempfile.TemporaryDirectory() as place:
@@ -48,15 +49,15 @@ def main(data, program):
         garlic.build(x, seed=1).save(path)
         index = garlic.open(path)
 
-        def batch():
+        def batch() -> None:
             index.search(queries, 10, recall=RECALL)
 
-        def single():
+        def single() -> None:
             for q in queries:
                 index.search(q, 10, recall=RECALL)
 
-        def share(threads):
-            def some():
+        def share(threads: int) -> None:
+            def some() -> None:
                 for _ in range(4):
                     index.search(queries, 10, recall=RECALL)
 
@@ -66,9 +67,9 @@ def main(data, program):
             for worker in workers:
                 worker.join()
 
-        best = {}
+        best: dict[str, float] = {}
 
-        def note(name, value):
+        def note(name: str, value: float) -> None:
             best[name] = min(best.get(name, float("inf")), value)
 
         for _ in range(ROUNDS):

@@ -9,16 +9,16 @@ import sys
 
 import garlic_ann as garlic
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_pipeline
+from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped, unused-ignore]
+from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped, unused-ignore]
+from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped, unused-ignore]
 
 
-def texts(files):
+def texts(files: tuple[str, ...]) -> list[str]:
     """One text a line, or the first paragraphs of docstrings."""
     if files:
         return [line.strip() for file in files for line in open(file, encoding="utf-8") if len(line.split()) > 3]
-    found = set()
+    found: set[str] = set()
     for part in (np, np.linalg, np.random, np.fft, np.ma, np.polynomial, np.char, np.testing):
         for name in dir(part):
             paragraphs = (getattr(getattr(part, name, None), "__doc__", None) or "").split("\n\n")
@@ -26,7 +26,7 @@ def texts(files):
     return sorted(found)
 
 
-def main(*files):
+def main(*files: str) -> None:
     corpus = texts(files)
     embed = make_pipeline(TfidfVectorizer(stop_words="english", sublinear_tf=True), TruncatedSVD(100, random_state=0))
     vectors = embed.fit_transform(corpus)

@@ -51,18 +51,6 @@ def test_parameters_are_typed():
         garlic.parameters("fast")
 
 
-def test_types():
-    pytest.importorskip("mypy")
-    root = os.path.join(os.path.dirname(__file__), "..")
-    files = [os.path.join(root, "examples", name) for name in ("quickstart.py", "filtered.py", "streaming.py")]
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *files]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    wrong = "import garlic_ann as garlic\ngarlic.Index(3, metric='manhattan')\ngarlic.Index(3, bin_size='x', cels=3)\n"
-    ran = subprocess.run([*command[:4], "-c", wrong], capture_output=True, text=True)
-    assert ran.stdout.count("error:") == 3, ran.stdout
-
-
 def test_a_mapped_index_is_pickled_by_its_path(tmp_path, built, queries):
     path = tmp_path / "an.garlic"
     built.save(path)
