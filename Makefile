@@ -7,13 +7,14 @@ RESULTS ?= bench/results
 SET ?= fashion-mnist-784-euclidean mnist-784-euclidean photosift1m-128-euclidean sift-128-euclidean techdocs-384-angular
 MINUTES ?= 40
 
-.PHONY: help demo test lint audit unit scalar python package docs bench kernels bench-live paper soak clean
+.PHONY: help demo test lint audit unit scalar python wheels package docs bench kernels bench-live paper soak clean
 
 help:
 	@echo "make demo    make a synthetic data set, train, compare, write $(DEMO_DIR)/report.html"
 	@echo "make test    lints, all tests, all of them once more on the scalar kernels, and the Python package"
 	@echo "make lint    formatting, clippy and documentation, warnings are errors"
 	@echo "make python  build the Python package into a fresh virtual environment and run its tests"
+	@echo "make wheels  the wheel for manylinux and the source distribution, each installed and tried in an empty environment"
 	@echo "make package check that the crates can be published: their metadata and the files that they carry"
 	@echo "make docs    the documentation as a site with search, in target/docs-site"
 	@echo "make bench   GARLIC beside its rivals on the data sets that are there; SET=name or file for one of them"
@@ -60,7 +61,19 @@ python:
 	$(PYENV)/bin/pip install --quiet -r python/requirements-test.txt -r paper/requirements.txt
 	$(PYENV)/bin/maturin build --release --out target/wheels
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
+	$(PYENV)/bin/python tools/try-package target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
+
+# Minutes: both compile everything anew. The wheel is for every Linux on x86-64 with glibc 2.17 or later and Python 3.10
+# or later.
+WHEELENV ?= target/wheel-env
+wheels:
+	rm -rf $(WHEELENV) target/dist
+	$(PYTHON) -m venv $(WHEELENV)
+	$(WHEELENV)/bin/pip install --quiet -r python/requirements-wheels.txt
+	. $(WHEELENV)/bin/activate && maturin build --release --zig --compatibility manylinux2014 --target x86_64-unknown-linux-gnu --out target/dist
+	$(WHEELENV)/bin/maturin sdist --out target/dist
+	$(WHEELENV)/bin/python tools/try-package target/dist/garlic_ann-*.whl target/dist/garlic_ann-*.tar.gz
 
 # The packages as they would be published. Nothing is compiled: `make unit` has done that.
 package:
