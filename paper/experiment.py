@@ -3,6 +3,9 @@
 A file names data sets, methods, what is varied and the seeds; `defaults.toml` beside it says what every data set
 is called and how it is trained unless an experiment says otherwise. Reading all files gives a list of runs, each
 a build with its sweep. Runs with the same settings are the same run, whichever experiment asks for it.
+
+Settings are parameters of preset paper; `steps_per_epoch`, for sets that are a part of a file, stands for the `batch`
+that gives so many steps.
 """
 
 from __future__ import annotations
@@ -80,12 +83,21 @@ def _methods(content: dict[str, Any]) -> list[str]:
 
 
 def _variants(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """What differs between runs: `vary` lists values of one key, `variant` tables name several keys."""
+    """What differs between runs: `vary` lists values of one key, `variant` tables name several keys.
+
+    `axis` tables are crossed: one `choice` of each makes a variant.
+    """
     variants = [dict(v) for v in content.get("variant", [])]
     if vary := content.get("vary"):
         label = vary.get("label", vary["key"])
         for value in vary["values"]:
             variants.append({"label": f"{label} = {value}", "value": value, "set": {vary["key"]: value}})
+    if axes := content.get("axis"):
+        for choices in product(*(axis["choice"] for axis in axes)):
+            settings: dict[str, Any] = {}
+            for choice in choices:
+                settings |= choice.get("set", {})
+            variants.append({"label": ", ".join(choice["label"] for choice in choices), "set": settings})
     return variants or [{"label": "", "value": None, "set": {}}]
 
 
@@ -106,6 +118,9 @@ def _run(
         settings = dict(defaults["sets"][set_name].get("paper", {}))
         settings |= defaults["quick"].get("paper", {}) if quick else {}
         settings |= content.get("settings", {}) | chosen
+        if steps := settings.pop("steps_per_epoch", None):
+            points = defaults["quick"]["points"] if quick else defaults["sets"][set_name]["points"]
+            settings["batch"] = -(-points // steps)
         settings = {k: v for k, v in settings.items() if defaults["preset"].get(k) != v}
     else:
         # Others know some of the keys under the same name; the rest says nothing to them.

@@ -80,7 +80,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="garlic-paper-") as folder:
         index = Path(folder) / "index.garlic"
         about = build(source.path, preset, settings, seed, index, threads)
-        seen = json.loads(output([program(), "inspect", str(index), "--json", "--sample", "1"]))
+        seen = json.loads(output([program(), "inspect", str(index), "--json", "--sample", "16"]))
         rows = sweep(index, source.path, preset, how)
     history = about.get("history") or {}
     coverage = about.get("coverage") or {}
@@ -88,6 +88,7 @@ def measure(
         "coverage_share": coverage.get("share"),
         "coverage_mean": coverage.get("mean"),
         "largest_share": seen.get("largest_share"),
+        "eigenvalue_ratio": ((seen.get("spectra") or {}).get("anisotropy") or {}).get("median"),
         "epochs": about.get("epochs"),
         "seconds": about.get("seconds"),
         "peak_rss_bytes": about.get("peak_rss_bytes"),

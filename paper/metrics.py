@@ -36,11 +36,11 @@ def evaluate(distances: np.ndarray, truth: np.ndarray, k: int = 10) -> dict[str,
         "recall_at_1": float(np.mean(found[:, 0] <= true[:, 0] * (1 + SLACK))),
         f"recall_at_{k}": recall(found, true, SLACK),
         f"precision_at_{k}": precision(found, true),
-        "epsilon_recall_1pct": recall(found, true, 0.01),
-        "epsilon_recall_10pct": recall(found, true, 0.1),
+        "epsilon_recall_1pct": epsilon_recall(ratios, 0.01),
+        "epsilon_recall_10pct": epsilon_recall(ratios, 0.1),
         "r95": finite(percentile(ratios, 0.95)),
         "r99": finite(percentile(ratios, 0.99)),
-        "relative_error": relative_error(found, true),
+        "relative_error": relative_error(ratios),
     }
 
 
@@ -82,20 +82,18 @@ def percentile(values: np.ndarray, share: float) -> float:
     return float(np.sort(values)[max(rank, 1) - 1])
 
 
-def relative_error(found: np.ndarray, true: np.ndarray) -> float | None:
-    """Mean over queries of the mean over ranks of d_i / true d_i - 1, of the ranks that have an answer.
+def epsilon_recall(ratios: np.ndarray, epsilon: float) -> float:
+    """Share of queries whose first answer is no farther than (1 + epsilon) times the true nearest neighbour."""
+    return float(np.mean(ratios <= (1 + epsilon) * (1 + SLACK)))
 
-    The answers are ranked by true distance here, so that rank i is compared with rank i. A rank whose true distance
-    is 0 counts 0 if it was found and is left out if not; a query with no rank left is left out.
+
+def relative_error(ratios: np.ndarray) -> float | None:
+    """Mean over queries of the nearest answer's distance over the true nearest distance, less one.
+
+    A query without an answer, or whose neighbour at distance 0 was missed, has no such ratio and is left out.
     """
-    found = np.sort(found, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(true == 0, np.where(found == 0, 0.0, np.nan), found / true - 1)
-    errors[~np.isfinite(errors)] = np.nan
-    ranks = np.sum(~np.isnan(errors), axis=1)
-    if not ranks.any():
-        return None
-    return float(np.mean(np.nansum(errors, axis=1)[ranks > 0] / ranks[ranks > 0]))
+    known = ratios[np.isfinite(ratios)]
+    return float(np.mean(known - 1)) if known.size else None
 
 
 def finite(value: float) -> float | None:

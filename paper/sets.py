@@ -55,11 +55,13 @@ def open_set(key: str, defaults: dict[str, Any], quick: bool, cache: Path) -> Se
     if side := about.get("side"):
         points = about["points"] if not quick else min(about["points"], defaults["quick"]["points"])
         return _resized(source, key, side, points, about["queries"], cache)
-    if not quick:
+    if not quick and "points" not in about:
         return Set(source.stem, source)
-    points, queries = defaults["quick"]["points"], defaults["quick"]["queries"]
-    _, path = dataset.prepare(str(source), limit_base=points, limit_queries=queries)
-    return Set(source.stem, Path(path), source)
+    points, queries = (about.get(name) or defaults["quick"][name] for name in ("points", "queries"))
+    if quick:
+        points, queries = (min(a, defaults["quick"][b]) for a, b in ((points, "points"), (queries, "queries")))
+    label, path = dataset.prepare(str(source), limit_base=points, limit_queries=queries)
+    return Set(key if "points" in about else source.stem, Path(path), source)
 
 
 def labels(source: Set) -> tuple[np.ndarray, np.ndarray]:

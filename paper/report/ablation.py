@@ -1,7 +1,8 @@
 """The paper's average of Recall@1 per candidate, ours beside the published ones.
 
-The text gives no unit and no sweep. We average over every setting that all variants of a method share, times 10,000,
-and write the sweep down; since units differ, published values are compared as ratios to the full method's.
+The published unit is 1e-5 a candidate, so ours is taken times 100,000. The text gives no sweep: we average over every
+setting that all variants of a method share and write the sweep down. Since sweeps differ, published values are compared
+as ratios to the full method's.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
     base = reference(lines, spec) or lines[0]
     columns = [
         Column("variant"),
-        Column("Recall@1 per 10,000 candidates", "number"),
+        Column("Recall@1 per 100,000 candidates", "number"),
         Column(f"relative to {base.label}", "share"),
     ]
     first = spec.published.values[0] if spec.published else None
@@ -138,7 +139,7 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
     methods = sorted({line.method for line in lines})
     sweeps = [f"{method}: {_sweep(lines, method)}" for method in methods]
     return Table(
-        title, columns, rows, "Mean over the sweep of Recall@1 / candidates × 10,000. Sweep: " + ". ".join(sweeps) + "."
+        title, columns, rows, "Mean over the sweep of Recall@1 / candidates × 100,000. Sweep: " + ". ".join(sweeps) + "."
     )
 
 

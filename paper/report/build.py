@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paper.report import diagnostics, dimension, html, markdown, others, sections
+from paper.report import diagnostics, dimension, html, markdown, others, sections, training
 from paper.report.claims import DISAGREES, PARTLY, Claim, check_claims
 from paper.report.document import Section, by_set, method_lines
 from paper.report.experiments import ABLATIONS
@@ -40,6 +40,7 @@ def make_report(out: Path) -> list[Path]:
 def all_sections(results: Results, out: Path) -> list[Section]:
     """The sections in the order of the report."""
     first = [sections.comparison(results, out), sections.efficiency(results, out), sections.metrics(results, out)]
+    lengths = training.training_length(results, out)
     ablations = [sections.ablation(results, spec, out) for spec in ABLATIONS]
     last = [
         dimension.dimensionality(results, out),
@@ -48,7 +49,7 @@ def all_sections(results: Results, out: Path) -> list[Section]:
         diagnostics.diagnostics(results, out),
         others.pictures(results),
     ]
-    return [*first, *ablations, *last]
+    return [*first, lengths, *ablations, *last]
 
 
 def add_notes(parts: list[Section], claims: list[Claim]) -> None:

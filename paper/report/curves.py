@@ -113,9 +113,9 @@ def highest(runs: Sequence[Run], recall: str) -> float | None:
 
 
 def per_candidate(rows: Sequence[Row], keys: set[str] | None = None) -> float | None:
-    """The mean over the settings (those in `keys` if given) of Recall@1 per candidate, times 10,000."""
+    """The mean over the settings (those in `keys` if given) of Recall@1 per candidate, times 100,000: the published unit is 1e-5 a candidate."""
     shares = [
-        1e4 * row.get("recall_at_1") / row.get("candidates")
+        1e5 * row.get("recall_at_1") / row.get("candidates")
         for row in rows
         if (keys is None or row.key in keys)
         and row.get("recall_at_1") is not None

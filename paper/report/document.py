@@ -90,6 +90,7 @@ def set_name(name: str) -> str:
         "mnist-784-euclidean": "MNIST",
         "photosift1m-128-euclidean": "photosift1m",
         "sift-128-euclidean": "SIFT1M",
+        "sift-10k": "photosift1m, 1 %",
     }
     return known.get(name, name.replace("fashion-mnist", "Fashion-MNIST"))
 

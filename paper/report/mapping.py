@@ -52,7 +52,6 @@ ENTRIES = (
     Entry("Table: clone threshold e", "clone-shell"),
     Entry("Table: radius τ", "tau", (3,)),
     Entry("Table: bin budget ρ", "bin-budget", (5,)),
-    Entry("Table: bin shape", "bin-shape"),
     Entry("Figure: dimensionality", "dimensionality"),
     Entry("Table: loss terms", "losses"),
     Entry("Table: split and clone", "split-clone"),

@@ -180,7 +180,7 @@ def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str, ti
                 label=look.name,
             )
         axes.set_xlabel(f"{time} (s)")
-        axes.set_ylabel("Recall@1 per 10,000 candidates,\nmean over the sweep")
+        axes.set_ylabel("Recall@1 per 100,000 candidates,\nmean over the sweep")
         axes.margins(0.1)
         log_axis(axes)
         log_axis(axes, "y")

@@ -80,7 +80,7 @@ def efficiency(results: Results, out: Path) -> Section:
             f"quickest build by {style(quick[0]).name} ({quick[1]:.1f} s, {quick[2]:.3g})."
         )
         caption = (
-            f"{title}: mean over each method's own sweep of Recall@1 per 10,000 candidates against {time}. Sweeps "
+            f"{title}: mean over each method's own sweep of Recall@1 per 100,000 candidates against {time}. Sweeps "
             "differ between methods, so this shows orders of magnitude; the tables compare at equal recall."
         )
         figure = efficiency_figure(points, f"{title}: efficiency", time)

@@ -21,12 +21,21 @@ def test_perfect_answers():
     assert result["relative_error"] == 0
 
 
-def test_recall_and_epsilon_recall_count_by_distance():
-    # The true tenth is 10: six are within it, one more within 1 %, two more within 10 %, one beyond.
+def test_recall_counts_by_distance():
+    # The true tenth is 10: six are within it.
     result = one([1, 2, 3, 4, 5, 10 * (1 + 5e-7), 10.05, 10.9, 11, 11.01])
     assert result["recall_at_10"] == pytest.approx(0.6)
-    assert result["epsilon_recall_1pct"] == pytest.approx(0.7)
-    assert result["epsilon_recall_10pct"] == pytest.approx(0.9)
+
+
+def test_epsilon_recall_and_relative_error_are_of_the_nearest():
+    # The true nearest is at 1: found, missed by half a percent, by 5 % and by half.
+    found = np.tile(TRUE, (4, 1))
+    found[:, 0] = [1, 1.005, 1.05, 1.5]
+    result = evaluate(found, np.tile(TRUE, (4, 1)))
+    assert result["recall_at_1"] == pytest.approx(0.25)
+    assert result["epsilon_recall_1pct"] == pytest.approx(0.5)
+    assert result["epsilon_recall_10pct"] == pytest.approx(0.75)
+    assert result["relative_error"] == pytest.approx((0.005 + 0.05 + 0.5) / 4)
 
 
 def test_precision_is_out_of_what_was_returned():
@@ -47,17 +56,11 @@ def test_nothing_returned():
     assert result["r95"] is None and result["r99"] is None and result["relative_error"] is None
 
 
-def test_relative_error_is_over_the_ranks_returned():
-    # Ranks 1 and 2: 1.5 / 1 - 1 = .5 and 3 / 2 - 1 = .5; the second query is perfect.
-    result = evaluate(np.array([[1.5, 3] + [INF] * 8, TRUE]), np.array([TRUE, TRUE]))
-    assert result["relative_error"] == pytest.approx(0.25)
-
-
-def test_relative_error_ranks_by_distance_and_recall_at_1_by_the_given_order():
+def test_the_nearest_is_the_one_named_first():
     swapped = [2, 1, 3, 4, 5, 6, 7, 8, 9, 10]
     result = one(swapped)
-    assert result["relative_error"] == 0
     assert result["recall_at_1"] == 0
+    assert result["relative_error"] == 1
     assert result["r99"] == 2
 
 
@@ -67,8 +70,8 @@ def test_true_distances_of_zero():
     assert one(true, true)["relative_error"] == 0
     missed = one([0.5, 0.5, 1, 1, 1, 1, 1, 1, 2, 2], true)
     assert missed["r99"] is None
-    # Two ranks are left out; of eight, six are right and two twice as far.
-    assert missed["relative_error"] == pytest.approx(2 / 8)
+    assert missed["relative_error"] is None
+    assert missed["epsilon_recall_10pct"] == 0
 
 
 def test_percentiles_are_nearest_ranks():

@@ -79,8 +79,8 @@ def test_a_mean_over_seeds_needs_all_seeds() -> None:
 
 def test_recall_per_candidate_is_the_mean_over_settings() -> None:
     rows = [row(100, 0.5, probes=1), row(1000, 0.9, probes=2), row(0, 0.9, probes=3)]
-    assert per_candidate(rows) == pytest.approx((50.0 + 9.0) / 2)
-    assert per_candidate(rows, {rows[0].key}) == pytest.approx(50.0)
+    assert per_candidate(rows) == pytest.approx((500.0 + 90.0) / 2)
+    assert per_candidate(rows, {rows[0].key}) == pytest.approx(500.0)
     assert per_candidate([]) is None
 
 

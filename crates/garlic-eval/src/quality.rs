@@ -8,21 +8,21 @@ use crate::metrics::{TOLERANCE, mean, quantile};
 /// Returned points that these figures look at, the first ones.
 const DEPTH: usize = 10;
 
-/// Means and percentiles over the queries, of the first ten returned points.
+/// Means and percentiles over the queries. Precision is of the first ten returned points; everything else is of the nearest
+/// one, by its ratio: its distance over that of the true nearest neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quality {
     /// Share of true ten nearest neighbours among the returned points, out of the number returned.
     pub precision_at_10: f64,
-    /// Share of returned points no farther than 1.01 times the true tenth distance, out of ten.
+    /// Share of queries whose ratio is at most 1.01.
     pub epsilon_recall_1pct: f64,
-    /// Share of returned points no farther than 1.1 times the true tenth distance, out of ten.
+    /// Share of queries whose ratio is at most 1.1.
     pub epsilon_recall_10pct: f64,
-    /// Nearest returned distance over true nearest distance that 95 % of the queries do not exceed; null when that
-    /// is without bound.
+    /// Ratio that 95 % of the queries do not exceed; null when that is without bound.
     pub r95: Option<f64>,
     /// The same for 99 %.
     pub r99: Option<f64>,
-    /// Mean of returned distance over true distance of the same rank, less one; null when no query has such a rank.
+    /// Mean ratio less one, of the queries that have one; null when none has.
     pub relative_error: Option<f64>,
 }
 
@@ -30,9 +30,8 @@ pub struct Quality {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     precision: f64,
-    near: [f64; 2],
+    /// Infinite without an answer, and for an answer that is away from a neighbour at distance 0.
     ratio: f64,
-    error: Option<f64>,
 }
 
 impl Sample {
@@ -43,30 +42,20 @@ impl Sample {
         let truth = &truth[..truth.len().min(DEPTH)];
         let hits = &hits[..hits.len().min(truth.len())];
         let last = truth.last().copied().map_or(0.0, f64::from);
-        let within = |more: f64| {
-            let limit = last + more * last.abs();
-            let near = hits.iter().filter(|h| f64::from(h.distance) <= limit);
-            near.count() as f64
-        };
-        let share = |count: f64, of: usize| if of == 0 { 0.0 } else { count / of as f64 };
-        let excess = |hit: &Hit, truth: f32| match (f64::from(hit.distance), f64::from(truth)) {
-            (d, t) if d == t => Some(0.0),
-            (_, 0.0) => None,
-            (d, t) => Some(d / t - 1.0),
-        };
-        let errors: Vec<f64> = hits
-            .iter()
-            .zip(truth)
-            .filter_map(|(hit, &t)| excess(hit, t))
-            .collect();
+        let limit = last + TOLERANCE * last.abs();
+        let right = hits.iter().filter(|h| f64::from(h.distance) <= limit);
         let first = hits.first().zip(truth.first());
+        let ratio =
+            first.map(
+                |(hit, nearest)| match (f64::from(hit.distance), f64::from(*nearest)) {
+                    (d, t) if d == t => 1.0,
+                    (_, 0.0) => f64::INFINITY,
+                    (d, t) => d / t,
+                },
+            );
         Self {
-            precision: share(within(TOLERANCE), hits.len()),
-            near: [0.01, 0.1].map(|more| share(within(more), truth.len())),
-            ratio: first
-                .and_then(|(hit, &t)| excess(hit, t))
-                .map_or(f64::INFINITY, |e| 1.0 + e),
-            error: (!errors.is_empty()).then(|| mean(errors)),
+            precision: right.count() as f64 / hits.len().max(1) as f64,
+            ratio: ratio.unwrap_or(f64::INFINITY),
         }
     }
 }
@@ -75,13 +64,19 @@ impl Quality {
     /// Sums up, in the order of the queries.
     pub(crate) fn of(samples: &[Sample]) -> Self {
         let mut ratios: Vec<f64> = samples.iter().map(|s| s.ratio).collect();
+        let within = |most: f64| mean(ratios.iter().map(|r| f64::from(u8::from(*r <= most))));
+        let near = [0.01, 0.1].map(|epsilon| within((1.0 + epsilon) * (1.0 + TOLERANCE)));
+        let errors: Vec<f64> = ratios
+            .iter()
+            .filter(|r| r.is_finite())
+            .map(|r| r - 1.0)
+            .collect();
         ratios.sort_by(f64::total_cmp);
         let percentile = |q| Some(quantile(&ratios, q)).filter(|r| r.is_finite());
-        let errors: Vec<f64> = samples.iter().filter_map(|s| s.error).collect();
         Self {
             precision_at_10: mean(samples.iter().map(|s| s.precision)),
-            epsilon_recall_1pct: mean(samples.iter().map(|s| s.near[0])),
-            epsilon_recall_10pct: mean(samples.iter().map(|s| s.near[1])),
+            epsilon_recall_1pct: near[0],
+            epsilon_recall_10pct: near[1],
             r95: percentile(0.95),
             r99: percentile(0.99),
             relative_error: (!errors.is_empty()).then(|| mean(errors)),
@@ -117,34 +112,36 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_count_as_near() {
-        let truth = [1.0, 2.0];
-        // The second point is 5 % too far: no true neighbour, not within 1 %, within 10 %.
-        let sample = Sample::new(&hits(&[1.0, 2.1]), &truth);
-        assert_eq!((sample.precision, sample.near), (0.5, [0.5, 1.0]));
-        assert_eq!(sample.ratio, 1.0);
-        assert!((sample.error.unwrap() - 0.025).abs() < 1e-6);
+    fn near_misses_of_the_nearest_count_as_near() {
+        // The nearest neighbour is at 2; it is found, missed by 0.5 %, by 5 % and by 50 %.
+        let truth = [2.0, 4.0];
+        let samples = [2.0, 2.01, 2.1, 3.0].map(|first| Sample::new(&hits(&[first, 9.0]), &truth));
+        let quality = Quality::of(&samples);
+        assert_eq!(quality.epsilon_recall_1pct, 0.5);
+        assert_eq!(quality.epsilon_recall_10pct, 0.75);
+        assert!((quality.relative_error.unwrap() - 0.555 / 4.0).abs() < 1e-6);
+        // Every first answer is no farther than the true second neighbour, and no second one is.
+        assert_eq!(quality.precision_at_10, 0.5);
     }
 
     #[test]
     fn precision_is_out_of_what_was_returned() {
         let truth: Vec<f32> = (1..=10).map(|i| i as f32).collect();
         let sample = Sample::new(&hits(&[1.0, 11.0]), &truth);
-        assert_eq!((sample.precision, sample.near), (0.5, [0.1, 0.2]));
-        // Rank two: 11 instead of 2.
-        assert!((sample.error.unwrap() - 2.25).abs() < 1e-12);
+        assert_eq!((sample.precision, sample.ratio), (0.5, 1.0));
         let nothing = Sample::new(&[], &truth);
         assert_eq!((nothing.precision, nothing.ratio), (0.0, f64::INFINITY));
-        assert_eq!(nothing.error, None);
+        assert_eq!(Quality::of(&[nothing]).relative_error, None);
     }
 
     #[test]
     fn distances_of_zero_have_no_ratio() {
         let truth = [0.0, 1.0];
         let found = Sample::new(&hits(&[0.0, 1.0]), &truth);
-        assert_eq!((found.ratio, found.error), (1.0, Some(0.0)));
+        assert_eq!(found.ratio, 1.0);
         let missed = Sample::new(&hits(&[1.0, 2.0]), &truth);
-        assert_eq!((missed.ratio, missed.error), (f64::INFINITY, Some(1.0)));
+        assert_eq!(missed.ratio, f64::INFINITY);
+        assert_eq!(Quality::of(&[found, missed]).relative_error, Some(0.0));
     }
 
     #[test]

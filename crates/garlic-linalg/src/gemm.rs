@@ -69,6 +69,18 @@ pub(crate) fn gemm64(
     matmul(out, accum, a, b, alpha, Par::Seq);
 }
 
+/// `B Bᵀ` of a row-major `rows x cols` matrix, in double precision: products of two single-precision numbers are exact.
+pub fn gram(b: &[f32], rows: usize, cols: usize) -> Vec<f64> {
+    let wide: Vec<f64> = b[..rows * cols].iter().map(|v| f64::from(*v)).collect();
+    let mut out = vec![0.0; rows * rows];
+    let (left, right) = (
+        Operand::new(&wide, rows, cols),
+        Operand::transposed(&wide, rows, cols),
+    );
+    gemm64(&mut out, left, right, 1.0, false);
+    out
+}
+
 /// Applies `beta` to the destination and says how the product joins it.
 pub(crate) fn scale(c: &mut [f32], beta: f32) -> Accum {
     if beta == 0.0 {

@@ -37,7 +37,7 @@ mod tests;
 
 pub use components::top_components;
 pub use decompose::{Eigen, NotPositiveDefinite, cholesky, symmetric_eigen};
-pub use gemm::{Operand, gemm};
+pub use gemm::{Operand, gemm, gram};
 pub use leading::{Leading, Wanted, leading_components};
 pub use lloyd::{Clustering, lloyd};
 pub use matrix::{Matrix, Rows, ShapeError};

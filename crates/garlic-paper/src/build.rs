@@ -16,7 +16,7 @@ use garlic_core::{BuildReport, Cancel, Error, Metric, Progress, Result, Seconds,
 use garlic_linalg::{Matrix, Rows, permutation};
 
 use crate::config::Config;
-use crate::gaussians::{Gaussians, assign};
+use crate::gaussians::{Gaussians, Projected, assign_projected};
 use crate::index::{Coverage, GaussianIndex, Parts, Trained};
 use crate::route::Router;
 use crate::training::{self, History};
@@ -199,7 +199,9 @@ impl<'a> GaussianBuilder<'a> {
 
         let mark = Instant::now();
         self.tell(Progress::new(Stage::Assign, 0, 1));
-        let mut assignment = assign(points, &model, config.loss.tau as f32, cancel)?;
+        let projected = Projected::of(points, config);
+        let tau = config.loss.tau as f32;
+        let mut assignment = assign_projected(points, projected.as_ref(), &model, tau, cancel)?;
         let coverage = Coverage::of(&assignment);
         if let Some(cells) = &self.partition {
             assignment = partition::assignment(cells);

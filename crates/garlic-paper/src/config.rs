@@ -72,6 +72,39 @@ pub enum SplitMethod {
     TwoMeans,
 }
 
+/// Whose mean and covariance anchor a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum AnchorPoints {
+    /// Points within tau of the cell, and those that are nearest to it: the published set.
+    Covered,
+    /// Points nearest to the cell, so that every point anchors one cell.
+    Nearest,
+}
+
+/// Where the shell that is looked at for cloning ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ShellEnd {
+    /// At e tau.
+    ETau,
+    /// At (1 + e) tau.
+    OnePlusETau,
+}
+
+/// What the share of bins that a query scans is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum BinBudget {
+    /// All bins of the cell's grid, occupied or not.
+    All,
+    /// The bins that hold points.
+    Occupied,
+}
+
 /// Most cells of an index: random streams number them with 20 bits.
 pub(crate) const MAX_CELLS: usize = 1 << 20;
 
@@ -93,9 +126,9 @@ parameters! {
         train_fraction: f64 = 1.0, Rule::SHARE;
         /// How the data are scaled: global, per-coordinate or none.
         normalize: Normalize = Normalize::Global, Rule::any();
-        /// Rotate to the global principal axes first: distances do not change, pruning gets much better. Ignored for
+        /// Rotate to the global principal axes first: distances do not change, the path of the training does. Ignored for
         /// diagonal covariances, which mean the original coordinates.
-        rotate: bool = true, Rule::any();
+        rotate: bool = false, Rule::any();
     }
 }
 
@@ -131,6 +164,8 @@ parameters! {
         weight_anchor: f64 = 0.01, Rule::WEIGHT;
         /// Weight of the shape term inside the anchor loss (alpha).
         anchor_shape: f64 = 0.1, Rule::WEIGHT;
+        /// Points that anchor a cell: covered (within tau of it, or nearest to it) or nearest.
+        anchor_points: AnchorPoints = AnchorPoints::Covered, Rule::any();
     }
 }
 
@@ -183,8 +218,8 @@ parameters! {
     pub struct RefinementRules in "refinement" {
         /// Epochs between refinements; the first comes after the warm-up.
         refine_every: usize = 35, Rule::AT_LEAST_ONE;
-        /// Epochs at the end without refinement, so that the last cells settle.
-        refine_quiet: usize = 20, Rule::any();
+        /// Epochs at the end without refinement, in which the last cells can settle.
+        refine_quiet: usize = 0, Rule::any();
         /// Most cells.
         max_cells: usize = 4096, Rule::new("must be at most 1048576", |v| *v <= MAX_CELLS);
         /// Cut cells that hold too many points.
@@ -207,8 +242,12 @@ parameters! {
         clone_ratio: f64 = 0.5, Rule::WEIGHT;
         /// Outer radius of the shell in units of tau (e).
         clone_shell: f64 = 2.2, Rule::new("must be above 1", |v| *v > 1.0 && v.is_finite());
+        /// Where the shell ends: e-tau or one-plus-e-tau.
+        clone_shell_end: ShellEnd = ShellEnd::ETau, Rule::any();
         /// Share of the shell's points that is sampled for the clone's centre.
         clone_sample: f64 = 0.6, Rule::SHARE;
+        /// Most points that are sampled, whatever their share: finding the densest takes the square of their number.
+        clone_sample_most: usize = 20_000, Rule::AT_LEAST_ONE;
         /// Nearest sampled points that the density at a clone's centre is taken from.
         clone_neighbours: usize = 3, Rule::AT_LEAST_ONE;
         /// Remove cells that hold next to nothing.
@@ -237,8 +276,10 @@ parameters! {
     pub struct SearchDefaults in "search" {
         /// Cells a query visits unless it says otherwise (k_G).
         probes: usize = 5, Rule::AT_LEAST_ONE;
-        /// Share of a cell's occupied bins a query scans unless it says otherwise (rho), in (0, 1].
+        /// Share of a cell's bins a query scans unless it says otherwise (rho), in (0, 1].
         bins: f64 = 0.3, Rule::SHARE;
+        /// What that is a share of: all (bins of the grid) or occupied (bins that hold points).
+        bin_budget: BinBudget = BinBudget::All, Rule::any();
     }
 }
 
@@ -340,7 +381,7 @@ mod tests {
         let config = Config::default();
         config.validate().unwrap();
         let table = config.table();
-        assert_eq!(table.len(), 55);
+        assert_eq!(table.len(), 59);
         assert!(table.iter().all(|row| row.about.len() > 10));
         let groups: Vec<&str> = table.iter().map(|row| row.group).collect();
         assert!(groups.starts_with(&["general", "general", "data"]));

@@ -2,7 +2,8 @@
 //!
 //! In: a query in the space of the Gaussians. Out: cells, nearest first.
 //!
-//! A short prefix bounds the distance to every cell, [`GROUP`] cells at a time. The cell with the smallest bound is then
+//! A short prefix bounds the distance to every cell, [`GROUP`] cells at a time: the first coordinates, or where there are
+//! many, those along the principal axes of the means, which tell cells apart best. The cell with the smallest bound is then
 //! extended by some coordinates, again and again. One that is complete and still smallest is the next nearest.
 
 use std::cmp::Reverse;
@@ -11,7 +12,7 @@ use std::collections::BinaryHeap;
 use garlic_core::SearchStats;
 use garlic_simd::GROUP;
 
-use crate::gaussians::{Factors, Gaussians};
+use crate::gaussians::{Axes, Buffers, Factors, Gaussians, packed_len};
 
 /// Coordinates of the first bound.
 const PREFIX: usize = 32;
@@ -20,11 +21,16 @@ const STEP: usize = 64;
 /// The prefix is computed by another formula than the distance itself; its rounding must not matter.
 const PREFIX_MARGIN: f32 = 1.0 - 1e-3;
 
+/// Dimensions from which on the prefix is taken along axes of its own.
+const MANY_COORDINATES: usize = 3 * PREFIX;
+
 /// Leading blocks of all inverse factors, [`GROUP`] cells side by side. Empty for factors that are not full:
 /// those are cheap to evaluate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Router {
     prefix: usize,
+    /// Axes of the prefix, and for each cell what rounding may have added to its bound for each unit of a query's length.
+    axes: Option<(Axes, Vec<f32>)>,
     /// Packed inverse blocks, interleaved, one group of cells after the other.
     inverses: Vec<f32>,
     /// Leading coordinates of the means, likewise.
@@ -76,31 +82,51 @@ impl Router {
         let Factors::Full(_) = model.factors else {
             return Self::default();
         };
-        let prefix = PREFIX.min(model.dim());
-        let entries = prefix * (prefix + 1) / 2;
+        let axes = match model.dim() >= MANY_COORDINATES {
+            true => Axes::of(model.means.as_rows(), PREFIX, 0),
+            false => None,
+        };
+        let prefix = axes.as_ref().map_or(PREFIX.min(model.dim()), Axes::len);
+        let entries = packed_len(prefix);
         let groups = model.len().div_ceil(GROUP);
         let mut router = Self {
             prefix,
+            axes: None,
             inverses: vec![0.0; groups * entries * GROUP],
             means: vec![0.0; groups * prefix * GROUP],
         };
+        let mut buffers = Buffers::default();
+        let mut margins = Vec::with_capacity(model.len());
+        let (mut factor, mut mean) = (vec![0.0; entries], vec![0.0; prefix]);
         for cell in 0..model.len() {
+            match &axes {
+                Some(axes) => {
+                    axes.project(model.mean(cell), &mut mean);
+                    let scales = axes.marginal(model, cell, &mut buffers, &mut factor);
+                    margins.push(scales.margin(1.0));
+                }
+                None => {
+                    factor.copy_from_slice(&model.factor(cell)[..entries]);
+                    mean.copy_from_slice(&model.mean(cell)[..prefix]);
+                }
+            }
             let (group, lane) = (cell / GROUP, cell % GROUP);
-            for (e, value) in inverse_block(model.factor(cell), prefix)
-                .into_iter()
-                .enumerate()
-            {
+            for (e, value) in inverse_block(&factor, prefix).into_iter().enumerate() {
                 router.inverses[(group * entries + e) * GROUP + lane] = value;
             }
-            for (i, value) in model.mean(cell)[..prefix].iter().enumerate() {
+            for (i, value) in mean.iter().enumerate() {
                 router.means[(group * prefix + i) * GROUP + lane] = *value;
             }
         }
+        router.axes = axes.map(|axes| (axes, margins));
         router
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        (size_of_val(&self.inverses[..]) + size_of_val(&self.means[..])) as u64
+        let axes = self.axes.as_ref().map_or(0, |(axes, margins)| {
+            axes.bytes() + size_of_val(&margins[..])
+        });
+        (axes + size_of_val(&self.inverses[..]) + size_of_val(&self.means[..])) as u64
     }
 
     /// [`Router::route`] with buffers of its own.
@@ -167,17 +193,31 @@ impl Router {
             return;
         }
         let entries = self.prefix * (self.prefix + 1) / 2 * GROUP;
-        let query = &query[..self.prefix];
+        let mut along = [0.0; PREFIX];
+        let prefix = &mut along[..self.prefix];
+        match &self.axes {
+            Some((axes, _)) => {
+                axes.project(query, prefix);
+                stats.routing_madds += (self.prefix * model.dim()) as u64;
+            }
+            None => prefix.copy_from_slice(&query[..self.prefix]),
+        }
+        let length = garlic_simd::dot(prefix, prefix).sqrt().max(1.0);
         let groups = self
             .inverses
             .chunks_exact(entries)
             .zip(self.means.chunks_exact(self.prefix * GROUP));
         for (group, (inverses, means)) in groups.enumerate() {
-            let norms = garlic_simd::prefix_norms(inverses, means, query);
+            let norms = garlic_simd::prefix_norms(inverses, means, prefix);
             for (lane, norm) in norms.into_iter().enumerate() {
                 let cell = group * GROUP + lane;
                 if cell < model.len() {
-                    push(cell, norm * PREFIX_MARGIN, 0);
+                    let margin = match &self.axes {
+                        Some((_, margins)) => margins[cell] * length,
+                        None => 0.0,
+                    };
+                    let bound = (norm.sqrt() - margin).max(0.0).powi(2);
+                    push(cell, bound * PREFIX_MARGIN, 0);
                 }
             }
         }

@@ -14,6 +14,8 @@ pub(crate) const EPOCH: u64 = 5 << 32;
 pub(crate) const REFINE: u64 = 6 << 32;
 /// Frames of the cells.
 pub(crate) const FRAMES: u64 = 7 << 32;
+/// Points that the axes of marginals are fitted to.
+pub(crate) const AXES: u64 = 8 << 32;
 /// Points held out to choose the model by.
 pub(crate) const SELECTION: u64 = 10 << 32;
 /// Rows that the principal axes are fitted to.

@@ -4,6 +4,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 
 use garlic_paper::bins::sphere::{Bin, Interval, distance_to_bin, to_spherical};
 use garlic_paper::bins::{BinScratch, Bins, BinsError, Grid, MAX_BINS, SphereError, Steps};
+use garlic_paper::config::BinBudget;
 use proptest::prelude::*;
 
 /// Fixed values without visible order in (-1, 1).
@@ -110,7 +111,7 @@ fn lines_and_points_have_bins() {
         (bins.occupied(), bins.members_of(0)),
         (&[0][..], &[2, 4][..])
     );
-    assert_eq!(bins.nearest(&[], 0.3, &mut BinScratch::default()), [0]);
+    assert_eq!(bins.nearest(&[], 1, &mut BinScratch::default()), [0]);
     assert_eq!(bins.ordering_work(), 0);
 }
 
@@ -125,12 +126,16 @@ fn identical_points_share_one_bin_and_no_points_have_none() {
 
     let none = Bins::build(Grid::fit(&[], 3, 6, 4).expect("empty"), &[], &[]).expect("empty");
     assert_eq!(
-        (none.occupied().len(), none.budget(1.0), none.budget(0.3)),
+        (
+            none.occupied().len(),
+            none.budget(1.0, BinBudget::All),
+            none.budget(0.3, BinBudget::Occupied)
+        ),
         (0, 0, 0)
     );
     assert!(none.members_of(0).is_empty() && none.members_of(usize::MAX).is_empty());
     assert!(
-        none.nearest(&[1.0, 0.0, 0.0], 0.5, &mut BinScratch::default())
+        none.nearest(&[1.0, 0.0, 0.0], 1, &mut BinScratch::default())
             .is_empty()
     );
 }
@@ -152,18 +157,31 @@ fn a_budget_is_rounded_up_and_never_empty() {
         (-1.0, 1),
         (7.0, 10),
     ] {
-        assert_eq!(bins.budget(rho), count, "rho {rho}");
+        assert_eq!(bins.budget(rho, BinBudget::Occupied), count, "rho {rho}");
         let mut scratch = BinScratch::default();
-        let nearest = bins.nearest(&[-1.0], rho, &mut scratch);
+        let nearest = bins.nearest(&[-1.0], count, &mut scratch);
         assert_eq!(nearest, &members[..count], "rho {rho}");
     }
-    assert_eq!(bins.budget(f32::NAN), 1);
+    assert_eq!(bins.budget(f32::NAN, BinBudget::Occupied), 1);
     // A query that is not a number has no nearest bin, but gets an answer of the promised size.
     assert_eq!(
-        bins.nearest(&[f32::NAN], 0.3, &mut BinScratch::default())
+        bins.nearest(&[f32::NAN], 3, &mut BinScratch::default())
             .len(),
         3
     );
+}
+
+#[test]
+fn a_budget_counts_all_bins_or_those_that_hold_points() {
+    // Ten bins between 0 and 9, of which 0, 1, 2 and 9 hold points.
+    let rows = [0.0, 1.0, 2.0, 9.0];
+    let grid = Grid::fit(&rows, 1, 10, 1).expect("a line");
+    let bins = Bins::build(grid, &rows, &[0, 1, 2, 3]).expect("four");
+    assert_eq!((bins.grid().bins(), bins.occupied().len()), (10, 4));
+    for (rho, all, occupied) in [(0.1, 1, 1), (0.3, 3, 2), (0.5, 4, 2), (1.0, 4, 4)] {
+        assert_eq!(bins.budget(rho, BinBudget::All), all, "rho {rho}");
+        assert_eq!(bins.budget(rho, BinBudget::Occupied), occupied, "rho {rho}");
+    }
 }
 
 #[test]
@@ -178,7 +196,9 @@ fn equal_distances_are_ordered_by_bin() {
     )
     .expect("ok");
     let mut scratch = BinScratch::default();
-    let nearest = bins.nearest(&[0.0; 3], 0.5, &mut scratch).to_vec();
+    let nearest = bins
+        .nearest(&[0.0; 3], bins.occupied().len() / 2, &mut scratch)
+        .to_vec();
     assert!(nearest.len() >= 4 && nearest.iter().copied().eq(0..nearest.len() as u32));
 }
 
@@ -410,7 +430,8 @@ proptest! {
         prop_assert_eq!(seen, n);
 
         let mut scratch = BinScratch::default();
-        let nearest = bins.nearest(&q, rho, &mut scratch).to_vec();
+        let budget = bins.budget(rho, BinBudget::Occupied);
+        let nearest = bins.nearest(&q, budget, &mut scratch).to_vec();
         let mut all: Vec<u32> = (0..count as u32).collect();
         let d = scratch.distances();
         all.sort_by(|&a, &b| d[a as usize].total_cmp(&d[b as usize]).then(a.cmp(&b)));

@@ -5,6 +5,7 @@
 
 use super::Grid;
 use super::sphere::{SphereError, check_rows};
+use crate::config::BinBudget;
 
 /// What can be wrong with the parts that bins are made from.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -210,22 +211,26 @@ impl Bins {
         self.ordering_work
     }
 
-    /// Number of bins that a budget `rho` in (0, 1] pays for: the share of the occupied bins, rounded up, at least
-    /// one. Other values act as the nearer end, NaN as the lower one; without bins it is zero.
-    pub fn budget(&self, rho: f32) -> usize {
+    /// Number of occupied bins that a budget `rho` in (0, 1] pays for: the share of the bins that `of` names, rounded
+    /// up, at least one. Other values act as the nearer end, NaN as the lower one; without bins it is zero.
+    pub fn budget(&self, rho: f32, of: BinBudget) -> usize {
         let occupied = self.occupied.len();
         if rho >= 1.0 {
             return occupied;
         }
+        let bins = match of {
+            BinBudget::All => self.grid.bins(),
+            BinBudget::Occupied => occupied,
+        };
         // 0.3 is a little more than 0.3 in f32, and 0.3 of 10 bins is 3: take off what rounding may have added.
-        let share = f64::from(rho) * occupied as f64 * (1.0 - f64::from(f32::EPSILON));
+        let share = f64::from(rho) * bins as f64 * (1.0 - f64::from(f32::EPSILON));
         (share.ceil() as usize).max(1).min(occupied)
     }
 
-    /// Indices of the occupied bins nearest to `q`, as many as [`Bins::budget`] gives, by (distance, bin number).
+    /// Indices of the `count` occupied bins nearest to `q`, by (distance, bin number); all when there are fewer.
     ///
     /// `q` lies in the cell's frame and has the grid's dimension, see [`Grid::distances`].
-    pub fn nearest<'a>(&self, q: &[f32], rho: f32, scratch: &'a mut BinScratch) -> &'a [u32] {
+    pub fn nearest<'a>(&self, q: &[f32], count: usize, scratch: &'a mut BinScratch) -> &'a [u32] {
         let BinScratch {
             distances,
             keys,
@@ -237,11 +242,11 @@ impl Bins {
         let key = |(i, d): (usize, &f32)| u64::from(d.to_bits()) << 32 | i as u64;
         keys.extend(distances.iter().enumerate().map(key));
 
-        let budget = self.budget(rho);
-        if budget < keys.len() {
-            keys.select_nth_unstable(budget);
+        let count = count.min(keys.len());
+        if count < keys.len() {
+            keys.select_nth_unstable(count);
         }
-        let chosen = &mut keys[..budget];
+        let chosen = &mut keys[..count];
         chosen.sort_unstable();
         order.clear();
         order.extend(chosen.iter().map(|&key| key as u32));

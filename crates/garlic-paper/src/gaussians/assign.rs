@@ -4,6 +4,9 @@
 //! is evaluated in full; any other cell is followed only while its growing bound stays below what still
 //! matters, the larger of tau and the distance to that first guess. Each of the three passes is parallel over
 //! cells, because the points that still matter to one cell fill its tiles only when there are many of them.
+//!
+//! The prefix is one of the points' own coordinates, or of their coordinates along the leading axes of the data
+//! (`marginal`). In the latter case a cell is followed through its marginal first, and what is left in full.
 
 use garlic_core::{Cancel, Error, Lists, Result};
 use garlic_linalg::Rows;
@@ -12,6 +15,7 @@ use rayon::prelude::*;
 
 use super::Gaussians;
 use super::mahalanobis::{STEP, Tile, madds};
+use super::marginal::Projected;
 
 /// Points handled together. Bounds for all of them and all cells are kept, so it limits memory.
 const BLOCK: usize = 16_384;
@@ -84,6 +88,24 @@ pub fn assign(
     tau: f32,
     cancel: &Cancel,
 ) -> Result<Assignment> {
+    assign_projected(points, None, model, tau, cancel)
+}
+
+/// [`assign`] with the help of the same points along the leading axes of the data.
+///
+/// # Errors
+/// When cancelled.
+pub(crate) fn assign_projected(
+    points: Rows<'_>,
+    projected: Option<&Projected>,
+    model: &Gaussians,
+    tau: f32,
+    cancel: &Cancel,
+) -> Result<Assignment> {
+    let marginals = match projected {
+        Some(projected) => Some(projected.marginals(model, cancel)?),
+        None => None,
+    };
     let mut all = Assignment {
         nearest: Vec::with_capacity(points.len()),
         distance: Vec::with_capacity(points.len()),
@@ -92,13 +114,20 @@ pub fn assign(
             items: Vec::new(),
         },
         work: AssignWork {
-            done: 0,
+            done: marginals.as_ref().map_or(0, |m| m.madds),
             full: points.len() as u64 * model.len() as u64 * madds(model, model.dim()),
         },
     };
     for start in (0..points.len()).step_by(BLOCK) {
-        let block = points.slice(start..(start + BLOCK).min(points.len()));
-        let mut result = assign_block(block, model, tau * tau, cancel)?;
+        let range = start..(start + BLOCK).min(points.len());
+        let along = projected.zip(marginals.as_ref());
+        let marginal = along.map(|(projected, marginals)| Marginal {
+            points: projected.points().slice(range.clone()),
+            model: &marginals.gaussians,
+            margins: &marginals.margins,
+        });
+        let block = points.slice(range);
+        let mut result = assign_block(block, marginal, model, tau * tau, cancel)?;
         result.covering.sort_unstable();
         let mut pairs = result.covering.iter().peekable();
         for (p, (cell, squared)) in result.nearest.iter().enumerate() {
@@ -129,8 +158,49 @@ struct Evaluated {
     madds: u64,
 }
 
+/// The points of a block along the leading axes, and the marginals of all cells.
+#[derive(Clone, Copy)]
+struct Marginal<'a> {
+    points: Rows<'a>,
+    model: &'a Gaussians,
+    /// What rounding may have added to a distance in a cell's marginal.
+    margins: &'a [f32],
+}
+
+impl Marginal<'_> {
+    /// What a squared distance in a cell's marginal may be for the squared distance to the cell to be at most `limit`.
+    fn limit(&self, cell: usize, limit: f32) -> f32 {
+        (limit.sqrt() + self.margins[cell]).powi(2)
+    }
+
+    /// Those of `ids` whose distance in the cell's marginal does not exceed their limits.
+    fn remaining(
+        &self,
+        cell: usize,
+        ids: &[u32],
+        limits: &[f32],
+        madds_done: &mut u64,
+    ) -> Vec<u32> {
+        let mut tile = Tile::new(self.model.dim());
+        let mut remaining = Vec::new();
+        for lanes in ids.chunks(LANES) {
+            let limits: [f32; LANES] = std::array::from_fn(|t| match lanes.get(t) {
+                Some(p) => self.limit(cell, limits[*p as usize]),
+                None => f32::NEG_INFINITY,
+            });
+            let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| *s <= l);
+            let (bounds, done) = tile.distances(self.points, lanes, self.model, cell, alive);
+            *madds_done += LANES as u64 * madds(self.model, done);
+            let within = lanes.iter().zip(bounds).zip(limits);
+            remaining.extend(within.filter(|((_, b), l)| b <= l).map(|((p, _), _)| *p));
+        }
+        remaining
+    }
+}
+
 fn assign_block(
     points: Rows<'_>,
+    marginal: Option<Marginal<'_>>,
     model: &Gaussians,
     tau_squared: f32,
     cancel: &Cancel,
@@ -140,7 +210,10 @@ fn assign_block(
         covering: Vec::new(),
         madds: 0,
     };
-    let bounds = Bounds::of(points, model, cancel)?;
+    let bounds = match marginal {
+        Some(marginal) => Bounds::of(marginal.points, marginal.model, cancel)?,
+        None => Bounds::of(points, model, cancel)?,
+    };
     result.madds += bounds.madds;
     let guess = bounds.smallest(points.len());
 
@@ -167,7 +240,14 @@ fn assign_block(
         .map(|n| n.1.max(tau_squared))
         .collect();
     let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
-        let survivors = bounds.survivors(cell, &limits, &guess);
+        let raised = |limit: f32| match marginal {
+            Some(marginal) => marginal.limit(cell, limit),
+            None => limit,
+        };
+        let mut survivors = bounds.survivors(cell, &limits, raised, &guess);
+        if let Some(marginal) = marginal {
+            survivors = marginal.remaining(cell, &survivors, &limits, &mut out.madds);
+        }
         for lanes in survivors.chunks(LANES) {
             let limits = std::array::from_fn(|t| match lanes.get(t) {
                 Some(p) => limits[*p as usize],
@@ -316,15 +396,93 @@ impl Bounds {
     }
 
     /// Points to which a cell may still matter, those of a like fate side by side.
-    fn survivors(&self, cell: usize, limits: &[f32], guess: &[u32]) -> Vec<u32> {
+    fn survivors(
+        &self,
+        cell: usize,
+        limits: &[f32],
+        raised: impl Fn(f32) -> f32,
+        guess: &[u32],
+    ) -> Vec<u32> {
         let bounds = &self.values[cell * self.stride..][..limits.len()];
         let mut found: Vec<(f32, u32)> = Vec::new();
         for (p, (bound, limit)) in bounds.iter().zip(limits).enumerate() {
-            if bound <= limit && guess[p] as usize != cell {
+            if *bound <= raised(*limit) && guess[p] as usize != cell {
                 found.push((bound / limit, p as u32));
             }
         }
         found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         found.into_iter().map(|(_, p)| p).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use garlic_linalg::{Matrix, random_stream, uniform_unit};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::gaussians::{Factors, packed_len};
+
+    /// Points near a plane of few dimensions that lies askew, so that no coordinate tells much, and cells at some of them.
+    /// `narrow` is the smallest scale on the diagonal of a factor.
+    fn askew(
+        dim: usize,
+        count: usize,
+        cells: usize,
+        narrow: f32,
+        seed: u64,
+    ) -> (Vec<f32>, Gaussians) {
+        const HIDDEN: usize = 12;
+        let mut rng = random_stream(seed, 7);
+        let mut draw = |scale: f64| (scale * (2.0 * uniform_unit(&mut rng) - 1.0)) as f32;
+        let plane: Vec<f32> = (0..HIDDEN * dim).map(|_| draw(1.0)).collect();
+        let mut points = Vec::with_capacity(count * dim);
+        for _ in 0..count {
+            let place: Vec<f32> = (0..HIDDEN).map(|_| draw(2.0)).collect();
+            for i in 0..dim {
+                let along = (0..HIDDEN).map(|h| place[h] * plane[h * dim + i]);
+                points.push(along.sum::<f32>() + draw(0.3));
+            }
+        }
+        let mut factors = vec![0.0; cells * packed_len(dim)];
+        for factor in factors.chunks_exact_mut(packed_len(dim)) {
+            for i in 0..dim {
+                for j in 0..i {
+                    factor[packed_len(i) + j] = draw(0.2 / (dim as f64).sqrt());
+                }
+                factor[packed_len(i) + i] = narrow.max(0.5 + draw(0.5));
+            }
+        }
+        let means = points[..cells * dim].to_vec();
+        let model = Gaussians {
+            means: Matrix::from_vec(means, dim).unwrap(),
+            factors: Factors::Full(factors),
+        };
+        (points, model)
+    }
+
+    #[test]
+    fn marginals_change_the_work_and_nothing_else() {
+        let cancel = Cancel::default();
+        for (dim, narrow) in [(96, 0.01), (96, 0.3), (200, 0.1), (300, 0.5)] {
+            let (data, model) = askew(dim, 700, 40, narrow, dim as u64);
+            let points = Rows::new(&data, dim).unwrap();
+            let projected = Projected::of(points, &Config::default()).unwrap();
+            let mut farthest = assign(points, &model, 0.0, &cancel).unwrap().distance;
+            farthest.sort_by(f32::total_cmp);
+            // Radii that cover nothing, some points and most of them.
+            for tau in [0.0, farthest[200], farthest[600]] {
+                let plain = assign(points, &model, tau, &cancel).unwrap();
+                let pruned =
+                    assign_projected(points, Some(&projected), &model, tau, &cancel).unwrap();
+                let label = format!("d {dim}, scales from {narrow}, tau {tau}");
+                assert_eq!(plain.nearest, pruned.nearest, "{label}");
+                assert_eq!(plain.distance, pruned.distance, "{label}");
+                assert!(plain.covering == pruned.covering, "{label}");
+                if narrow >= 0.3 {
+                    assert!(pruned.work.done < plain.work.done, "{label}");
+                }
+            }
+        }
     }
 }

@@ -94,22 +94,25 @@ impl Tile {
         sums: &mut [f32; LANES],
     ) {
         let factor = model.factor(cell);
-        let scaled =
-            |residual: &[f32], factor_of: &dyn Fn(usize) -> f32, sums: &mut [f32; LANES]| {
-                for (i, lanes) in residual.chunks_exact(LANES).take(to - from).enumerate() {
-                    let inverse = 1.0 / factor_of(from + i);
-                    for t in 0..LANES {
-                        let y = lanes[t] * inverse;
-                        sums[t] += y * y;
-                    }
-                }
-            };
+        let residual = &self.residual[..(to - from) * LANES];
         match &model.factors {
             Factors::Full(_) => {
                 garlic_simd::solve_rows(factor, from, to, &self.residual, &mut self.solution, sums);
             }
-            Factors::Diagonal(_) => scaled(&self.residual, &|i| factor[i], sums),
-            Factors::Isotropic(_) => scaled(&self.residual, &|_| factor[0], sums),
+            Factors::Diagonal(_) => scaled(residual, factor[from..to].iter().copied(), sums),
+            Factors::Isotropic(_) => scaled(residual, std::iter::repeat(factor[0]), sums),
+        }
+    }
+}
+
+/// Adds the squares of residuals over the scales of their coordinates.
+fn scaled(residual: &[f32], scales: impl Iterator<Item = f32>, sums: &mut [f32; LANES]) {
+    let (rows, _) = residual.as_chunks::<LANES>();
+    for (lanes, scale) in rows.iter().zip(scales) {
+        let inverse = 1.0 / scale;
+        for (sum, x) in sums.iter_mut().zip(lanes) {
+            let y = x * inverse;
+            *sum += y * y;
         }
     }
 }

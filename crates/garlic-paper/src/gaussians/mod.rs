@@ -1,12 +1,16 @@
 //! The Gaussians: means and Cholesky factors of all cells, and the distances they define.
 //!
 //! `mahalanobis` computes the distances of many points at once, step by step. `assign` uses it to find the nearest cell
-//! of every point and the cells that cover it (within tau), exactly, with most of the work pruned.
+//! of every point and the cells that cover it (within tau), exactly, with most of the work pruned; `marginal` gives it
+//! bounds along the leading axes of the data.
 
 mod assign;
 mod mahalanobis;
+mod marginal;
 
+pub(crate) use assign::assign_projected;
 pub use assign::{AssignWork, Assignment, assign};
+pub(crate) use marginal::{Axes, Buffers, Projected};
 
 use garlic_linalg::Matrix;
 
@@ -110,6 +114,17 @@ impl Gaussians {
     pub fn factor(&self, cell: usize) -> &[f32] {
         let stride = self.stride();
         &self.factors.values()[cell * stride..(cell + 1) * stride]
+    }
+}
+
+/// Packed rows to a square with zeros above the diagonal.
+pub(crate) fn unpack(packed: &[f32], square: &mut [f32], dim: usize) {
+    let mut rest = packed;
+    for (i, row) in square.chunks_exact_mut(dim).enumerate() {
+        let (own, after) = rest.split_at(i + 1);
+        row[..=i].copy_from_slice(own);
+        row[i + 1..].fill(0.0);
+        rest = after;
     }
 }
 

@@ -1,7 +1,7 @@
 //! The anchor loss: a cell should lie where its points lie and have their shape.
 //!
-//! A cell's loss is |mean - c|² + alpha |L Lᵀ - S|², with c and S the mean and covariance of the points nearest to it; both
-//! are taken as fixed. The derivative of the shape term by L is 4 tril((L Lᵀ - S) L).
+//! A cell's loss is |mean - c|² + alpha |L Lᵀ - S|², with c and S the mean and covariance of its points: those within tau
+//! of it or nearest to it, or the nearest alone. Both are taken as fixed. The derivative of the shape term by L is 4 tril((L Lᵀ - S) L).
 
 use garlic_linalg::{lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower};
 
@@ -10,7 +10,7 @@ use super::{CellBatch, Scratch};
 
 /// Adds the pull on the mean; returns the squared distance to the points' mean.
 pub(super) fn mean(batch: &CellBatch<'_>, gradient: &mut [f32]) -> f64 {
-    if batch.nearest.is_empty() {
+    if batch.anchors.is_empty() {
         return 0.0;
     }
     let mut squared = 0.0;
@@ -24,7 +24,7 @@ pub(super) fn mean(batch: &CellBatch<'_>, gradient: &mut [f32]) -> f64 {
 
 /// Whether the shape term counts: one point has no covariance.
 fn has_shape(batch: &CellBatch<'_>) -> bool {
-    batch.nearest.len() >= 2 && batch.shape > 0.0 && batch.anchor > 0.0
+    batch.anchors.len() >= 2 && batch.shape > 0.0 && batch.anchor > 0.0
 }
 
 /// Adds to the gradient of a full factor in `scratch`; returns the squared shape error.
@@ -32,7 +32,7 @@ pub(super) fn full_shape(batch: &CellBatch<'_>, scratch: &mut Scratch) -> f64 {
     if !has_shape(batch) {
         return 0.0;
     }
-    let (dim, count) = (batch.mean.len(), batch.nearest.len());
+    let (dim, count) = (batch.mean.len(), batch.anchors.len());
     let Scratch {
         factor,
         difference,
@@ -41,7 +41,7 @@ pub(super) fn full_shape(batch: &CellBatch<'_>, scratch: &mut Scratch) -> f64 {
         ..
     } = scratch;
     lower_gram(difference, factor, dim);
-    for ids in batch.nearest.chunks(CHUNK) {
+    for ids in batch.anchors.chunks(CHUNK) {
         rows.clear();
         for p in ids {
             let row = batch.points.row(*p as usize).iter();
@@ -91,9 +91,9 @@ pub(super) fn simple_shape(batch: &CellBatch<'_>, scales: &mut [f64]) -> f64 {
     if !has_shape(batch) {
         return 0.0;
     }
-    let count = batch.nearest.len() as f64;
+    let count = batch.anchors.len() as f64;
     let mut variances = vec![0.0f64; scales.len()];
-    for p in batch.nearest {
+    for p in batch.anchors {
         let row = batch.points.row(*p as usize).iter().zip(batch.centre);
         for (v, (x, c)) in variances.iter_mut().zip(row) {
             *v += (f64::from(*x) - c).powi(2) / count;

@@ -19,8 +19,8 @@ use garlic_core::{Cancel, Lists, Result, by_label};
 use garlic_linalg::Rows;
 use rayon::prelude::*;
 
-use crate::config::Config;
-use crate::gaussians::{Assignment, Factors, Gaussians};
+use crate::config::{AnchorPoints, Config};
+use crate::gaussians::{Assignment, Factors, Gaussians, unpack};
 
 /// Weights and radii of the losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Weights {
     pub anchor: f64,
     /// Weight of the shape term inside the anchor loss (alpha).
     pub shape: f64,
+    /// Points whose mean and covariance anchor a cell.
+    pub anchored_by: AnchorPoints,
 }
 
 impl Weights {
@@ -47,6 +49,7 @@ impl Weights {
             coverage: loss.weight_coverage,
             anchor: loss.weight_anchor,
             shape: loss.anchor_shape,
+            anchored_by: loss.anchor_points,
         }
     }
 }
@@ -77,10 +80,10 @@ struct CellBatch<'a> {
     /// The cell.
     mean: &'a [f32],
     factor: &'a [f32],
-    /// Points nearest to the cell, and the mean of them.
-    nearest: &'a [u32],
+    /// Points that anchor the cell, and the mean of them.
+    anchors: &'a [u32],
     centre: &'a [f64],
-    /// The nearest points that lie outside the cell.
+    /// Points nearest to the cell that lie outside of it.
     outside: &'a [u32],
     /// Factor of every point's term in the gradient: weight over batch size.
     divergence: f32,
@@ -109,11 +112,14 @@ pub fn gradient(
     let (dim, cells, stride) = (model.dim(), model.len(), model.stride());
     let count = points.len().max(1) as f64;
     let nearest = Lists::group(cells, by_label(&assignment.nearest));
-    let centres = centres(points, &nearest);
+    let covered = (weights.anchored_by == AnchorPoints::Covered)
+        .then(|| Lists::group(cells, assignment.holdings()));
+    let anchors = covered.as_ref().unwrap_or(&nearest);
+    let centres = centres(points, anchors);
     let (coverage, pulls) = coverage::pulls(points, model, assignment, weights);
     gradient.means.resize(cells * dim, 0.0);
     gradient.factors.resize(cells * stride, 0.0);
-    let anchors: Vec<f64> = gradient
+    let errors: Vec<f64> = gradient
         .means
         .par_chunks_mut(dim)
         .zip(gradient.factors.par_chunks_mut(stride))
@@ -123,14 +129,14 @@ pub fn gradient(
             |scratch, (cell, (mean, factor))| {
                 cancel.check()?;
                 mean.fill(0.0);
-                let nearest = nearest.get(cell);
                 let is_outside = |p: &u32| assignment.distance[*p as usize] > weights.tau;
-                let outside: Vec<u32> = nearest.iter().copied().filter(is_outside).collect();
+                let own = nearest.get(cell).iter().copied();
+                let outside: Vec<u32> = own.filter(is_outside).collect();
                 let batch = CellBatch {
                     points,
                     mean: model.mean(cell),
                     factor: model.factor(cell),
-                    nearest,
+                    anchors: anchors.get(cell),
                     centre: &centres[cell * dim..(cell + 1) * dim],
                     outside: &outside,
                     divergence: (weights.divergence / count) as f32,
@@ -150,17 +156,17 @@ pub fn gradient(
     Ok(Losses {
         divergence: divergence::loss(assignment, weights.tau) / count,
         coverage,
-        anchor: anchors.iter().sum::<f64>() / (dim * cells) as f64,
+        anchor: errors.iter().sum::<f64>() / (dim * cells) as f64,
     })
 }
 
-/// Means of the points nearest to each cell, one row a cell, summed in double precision; zero where there is none.
-fn centres(points: Rows<'_>, nearest: &Lists) -> Vec<f64> {
+/// Means of each cell's points, one row a cell, summed in double precision; zero where there is none.
+fn centres(points: Rows<'_>, anchors: &Lists) -> Vec<f64> {
     let dim = points.dim();
-    let mut means = vec![0.0; nearest.len() * dim];
+    let mut means = vec![0.0; anchors.len() * dim];
     let rows = means.par_chunks_mut(dim).enumerate();
     rows.for_each(|(cell, mean)| {
-        let own = nearest.get(cell);
+        let own = anchors.get(cell);
         for p in own {
             for (m, x) in mean.iter_mut().zip(points.row(*p as usize)) {
                 *m += f64::from(*x);
@@ -242,17 +248,6 @@ impl CellBatch<'_> {
     fn scale(&self, i: usize) -> f64 {
         // An isotropic factor has one entry for all coordinates.
         f64::from(self.factor[i.min(self.factor.len() - 1)])
-    }
-}
-
-/// Packed rows to a square with zeros above the diagonal.
-fn unpack(packed: &[f32], square: &mut [f32], dim: usize) {
-    let mut rest = packed;
-    for (i, row) in square.chunks_exact_mut(dim).enumerate() {
-        let (own, after) = rest.split_at(i + 1);
-        row[..=i].copy_from_slice(own);
-        row[i + 1..].fill(0.0);
-        rest = after;
     }
 }
 

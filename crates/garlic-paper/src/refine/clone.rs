@@ -3,13 +3,13 @@
 use garlic_linalg::{Matrix, Rows};
 
 use super::sample;
-use crate::config::Config;
+use crate::config::{Config, ShellEnd};
 use crate::gaussians::Assignment;
 
 /// The points of a cell's shell, if they are many enough for a clone.
 ///
-/// The shell has the points whose nearest cell it is, farther than tau and nearer than e tau. They are many when they are
-/// more than beta times those that the cell covers.
+/// The shell has the points whose nearest cell it is, farther than tau and nearer than e tau or (1 + e) tau. They are
+/// many when they are more than beta times those that the cell covers.
 pub(super) fn shell(
     assignment: &Assignment,
     held: &[u32],
@@ -17,7 +17,11 @@ pub(super) fn shell(
     config: &Config,
 ) -> Option<Vec<u32>> {
     let tau = config.loss.tau as f32;
-    let outer = (config.refinement.clone_shell * config.loss.tau) as f32;
+    let radius = match config.refinement.clone_shell_end {
+        ShellEnd::ETau => config.refinement.clone_shell,
+        ShellEnd::OnePlusETau => 1.0 + config.refinement.clone_shell,
+    };
+    let outer = (radius * config.loss.tau) as f32;
     let in_shell = |p: &u32| {
         let distance = assignment.distance[*p as usize];
         assignment.nearest[*p as usize] == cell && distance > tau && distance < outer
@@ -33,7 +37,12 @@ pub(super) fn shell(
 pub(super) fn centre(points: Rows<'_>, shell: &[u32], config: &Config, stream: u64) -> Vec<f32> {
     let rules = &config.refinement;
     let share = (shell.len() as f64 * rules.clone_sample).ceil() as usize;
-    let sampled = sample(shell, share.clamp(1, rules.split_sample), config, stream);
+    let sampled = sample(
+        shell,
+        share.clamp(1, rules.clone_sample_most),
+        config,
+        stream,
+    );
     let gathered = Matrix::gather(points, &sampled);
     let rows = gathered.as_rows();
     let spread = |i: usize| {

@@ -169,7 +169,7 @@ fn sample(ids: &[u32], count: usize, config: &Config, stream: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::SplitMethod;
+    use crate::config::{ShellEnd, SplitMethod};
     use crate::gaussians::assign;
 
     /// Round isotropic cells at `means`, stored as full factors.
@@ -268,13 +268,33 @@ mod tests {
         assert!((model.mean(1)[0] - 4.5).abs() < 0.41 && model.mean(1)[1].abs() < 0.41);
         assert_eq!(model.factor(0), model.factor(1));
 
-        // Beyond e tau = 6.6 they are no longer in the shell.
+        // Beyond e tau = 6.6 they are no longer in the shell, unless it ends at (1 + e) tau = 9.6.
         let data = [disc([0.0, 0.0], 0.5, 10), disc([9.0, 0.0], 0.4, 30)].concat();
-        let mut model = cells(&[[0.0, 0.0]], 1.0);
-        assert_eq!(
-            refine(&data, &mut model, &mut vec![false], &config),
-            Refinement::default()
-        );
+        for (end, cloned) in [(ShellEnd::ETau, 0), (ShellEnd::OnePlusETau, 1)] {
+            config.refinement.clone_shell_end = end;
+            let mut model = cells(&[[0.0, 0.0]], 1.0);
+            let done = refine(&data, &mut model, &mut vec![false], &config);
+            assert_eq!(done.cloned, cloned, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_clone_looks_at_no_more_points_than_allowed() {
+        // The densest of 30 points is in the middle of them; of a single one there is no choice.
+        let data = [disc([0.0, 0.0], 0.5, 10), disc([4.5, 0.0], 0.4, 30)].concat();
+        let mut config = Config::default();
+        config.refinement.split = false;
+        let mut centres = Vec::new();
+        for most in [1, 20_000] {
+            config.refinement.clone_sample_most = most;
+            let mut model = cells(&[[0.0, 0.0]], 1.0);
+            assert_eq!(
+                refine(&data, &mut model, &mut vec![false], &config).cloned,
+                1
+            );
+            centres.push(model.mean(1).to_vec());
+        }
+        assert_ne!(centres[0], centres[1]);
     }
 
     #[test]

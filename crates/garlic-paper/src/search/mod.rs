@@ -268,10 +268,10 @@ impl GaussianIndex {
                 &mut scratch.coordinates,
             );
             count_cell(cell, &mut stats);
-            let share = plan.bins as f32;
+            let count = self.bins_within(cell, plan.bins);
             let nearest = cell
                 .bins
-                .nearest(&scratch.coordinates, share, &mut scratch.bins);
+                .nearest(&scratch.coordinates, count, &mut scratch.bins);
             for bin in nearest {
                 for position in cell.bins.members_of(*bin as usize) {
                     if scratch.seen.insert(*position) && points.admits(*position) {
@@ -285,6 +285,11 @@ impl GaussianIndex {
         }
         stats.exact_madds = stats.candidates * self.transform.dim() as u64;
         stats
+    }
+
+    /// Bins of a cell that a query scans for the share `rho` of them.
+    fn bins_within(&self, cell: &Cell, rho: f64) -> usize {
+        cell.bins.budget(rho as f32, self.config.search.bin_budget)
     }
 
     /// Maps an embedded query into the space of the Gaussians and finds its cells; both are left in `scratch`.

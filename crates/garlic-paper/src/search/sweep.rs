@@ -75,7 +75,7 @@ impl Searcher<'_> {
             stats.cells_scored = index.cells() as u64;
             for (rank, visit) in visited.iter().enumerate() {
                 let end = visited.get(rank + 1).map_or(met.len(), |next| next.first);
-                let budget = index.cell(visit.cell as usize).bins.budget(*share as f32) as u32;
+                let budget = index.bins_within(index.cell(visit.cell as usize), *share) as u32;
                 for point in met[visit.first..end].iter().filter(|m| m.bin < budget) {
                     if seen.insert(point.position) {
                         let id = index.ids[point.position as usize];
@@ -121,9 +121,10 @@ impl Searcher<'_> {
                     &mut scratch.coordinates,
                 );
                 count_cell(cell, &mut stats);
-                let order =
-                    cell.bins
-                        .nearest(&scratch.coordinates, largest as f32, &mut scratch.bins);
+                let count = index.bins_within(cell, largest);
+                let order = cell
+                    .bins
+                    .nearest(&scratch.coordinates, count, &mut scratch.bins);
                 for (bin, i) in order.iter().enumerate() {
                     met.extend(
                         cell.bins

@@ -46,6 +46,14 @@ pub(super) struct StoredConfig(pub(super) Config);
 /// What the key `model` says in files of this kind of index.
 const MODEL: &str = "gaussians";
 
+/// Parameters that files have had from some day on, with what was done before: such a file is searched as it always was.
+const LATER_KEYS: [(&str, &str); 4] = [
+    ("anchor_points", "nearest"),
+    ("clone_shell_end", "e-tau"),
+    ("clone_sample_most", "1000"),
+    ("bin_budget", "occupied"),
+];
+
 /// Keys of the other index, which readers of format 2 expect, with the values that they had for this one.
 fn foreign_keys() -> [(&'static str, Value); 13] {
     [
@@ -120,6 +128,12 @@ impl<'de> Visitor<'de> for Keys {
                 None => return Err(A::Error::custom(format!("unknown key `{key}`"))),
             }
             seen.push(key);
+        }
+        for (key, value) in LATER_KEYS {
+            if !seen.iter().any(|s| s == key) {
+                config.set(key, value).map_err(A::Error::custom)?;
+                seen.push(key.into());
+            }
         }
         let needed = Config::keys().into_iter().chain(["model"]);
         // The first files of format 2 had no metric.

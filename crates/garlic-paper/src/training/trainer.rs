@@ -8,7 +8,7 @@ use super::history::{Ended, Epoch, History, Refinement};
 use super::init;
 use super::select::{self, Selection};
 use crate::config::Config;
-use crate::gaussians::{AssignWork, Assignment, Gaussians, assign};
+use crate::gaussians::{AssignWork, Assignment, Gaussians, Projected, assign_projected};
 use crate::losses::{self, Gradient, Losses, Weights};
 use crate::refine::{self, Refiner};
 use crate::streams;
@@ -39,6 +39,7 @@ pub(crate) fn train(
     };
     let trainer = Trainer {
         points,
+        projected: Projected::of(points, config),
         config,
         cancel,
         weights: Weights::of(config),
@@ -53,6 +54,8 @@ pub(crate) fn train(
 /// The whole state of training.
 struct Trainer<'a> {
     points: Rows<'a>,
+    /// The points along the leading axes of the data.
+    projected: Option<Projected>,
     config: &'a Config,
     cancel: &'a Cancel,
     weights: Weights,
@@ -91,7 +94,7 @@ impl Trainer<'_> {
             if let Some(selection) = &mut selection
                 && selection.due(number, last)
             {
-                let assignment = self.assign(self.points)?;
+                let assignment = self.assign()?;
                 let candidates = selection.judge(number, &self.model, &assignment);
                 epoch.candidates = candidates.is_finite().then_some(candidates);
                 tired = selection.tired();
@@ -115,8 +118,19 @@ impl Trainer<'_> {
         Ok((self.model, history))
     }
 
-    fn assign(&self, points: Rows<'_>) -> Result<Assignment> {
-        assign(points, &self.model, self.weights.tau, self.cancel)
+    /// The cells of all points.
+    fn assign(&self) -> Result<Assignment> {
+        self.assign_some(self.points, self.projected.as_ref())
+    }
+
+    fn assign_some(&self, points: Rows<'_>, projected: Option<&Projected>) -> Result<Assignment> {
+        assign_projected(
+            points,
+            projected,
+            &self.model,
+            self.weights.tau,
+            self.cancel,
+        )
     }
 
     /// One pass over all points in random order, a step for every batch.
@@ -129,7 +143,8 @@ impl Trainer<'_> {
         for (step, ids) in order.chunks(config.training.batch).enumerate() {
             let batch = Matrix::gather(self.points, ids);
             let rows = batch.as_rows();
-            let assignment = self.assign(rows)?;
+            let projected = self.projected.as_ref().map(|all| all.gather(ids));
+            let assignment = self.assign_some(rows, projected.as_ref())?;
             let losses = losses::gradient(
                 rows,
                 &self.model,
@@ -149,7 +164,7 @@ impl Trainer<'_> {
     fn refine(&mut self, number: usize, wants: Wants) -> Result<Refinement> {
         let mut done = Refinement::default();
         if wants.refine {
-            let assignment = self.assign(self.points)?;
+            let assignment = self.assign()?;
             let refiner = Refiner {
                 points: self.points,
                 assignment: &assignment,
@@ -162,7 +177,7 @@ impl Trainer<'_> {
             self.adam.rearrange(&origin, &self.model);
         }
         if wants.prune {
-            let assignment = self.assign(self.points)?;
+            let assignment = self.assign()?;
             let most = self.config.refinement.prune_size;
             let before = self.model.len();
             let origin = refine::prune(&assignment, &mut self.model, &mut self.refused, most);
@@ -304,13 +319,15 @@ mod tests {
 
     #[test]
     fn refinement_comes_when_the_schedule_says() {
-        let mut config = Config::default();
-        config.training.epochs = 120;
-        let due = |f: fn(Wants) -> bool| -> Vec<usize> {
-            (1..=120).filter(|e| f(Wants::at(*e, &config))).collect()
+        let due = |quiet: usize, f: fn(Wants) -> bool| -> Vec<usize> {
+            let mut config = Config::default();
+            config.refinement.refine_quiet = quiet;
+            (1..=250).filter(|e| f(Wants::at(*e, &config))).collect()
         };
-        assert_eq!(due(|w| w.refine), [35, 70]);
-        assert_eq!(due(|w| w.prune), [60]);
+        assert_eq!(due(0, |w| w.refine), [35, 70, 105, 140, 175, 210, 245]);
+        assert_eq!(due(0, |w| w.prune), [60, 120, 180, 240]);
+        assert_eq!(due(20, |w| w.refine), [35, 70, 105, 140, 175, 210]);
+        assert_eq!(due(20, |w| w.prune), [60, 120, 180]);
     }
 
     #[test]
