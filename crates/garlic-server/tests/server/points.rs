@@ -14,7 +14,8 @@ fn named() -> Lab {
     let data = vectors(60, DIM, 1);
     let ids: Vec<String> = (0..60).map(|i| format!("page {i}")).collect();
     let years: Vec<i32> = (1960..2020).collect();
-    let body = json!({ "vectors": lists(&data, DIM), "ids": ids, "columns": { "year": years, "lang": ["en", "de"].repeat(30) } });
+    let langs = ["en", "de"].repeat(30);
+    let body = json!({ "vectors": lists(&data, DIM), "ids": ids, "columns": { "year": years, "lang": langs } });
     let created = lab.put("/v1/indexes/pages", &body).expect(200);
     assert_eq!((created["points"].as_u64(), created["named"].as_bool()), (Some(60), Some(true)));
     assert_eq!(created["columns"][1], json!({ "name": "year", "type": "Int64" }));
