@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ApiResult};
 use crate::server::App;
-use crate::types::{Matrix, SearchRequest, WriteRequest, CreateRequest};
+use crate::types::{CreateRequest, Matrix, SearchRequest, WriteRequest};
 
 /// The content type of the binary format.
 pub(crate) const BINARY: &str = "application/x-garlic";
@@ -95,7 +95,9 @@ impl Received {
                 if bytes.len() + piece.len() > room.len() * PERMIT_BYTES * ROOM {
                     let permits = app.body_room.clone().try_acquire_many_owned(ROOM as u32);
                     room.push(permits.map_err(|_| {
-                        ApiError::busy("the bodies of other requests fill the memory for them; try again")
+                        ApiError::busy(
+                            "the bodies of other requests fill the memory for them; try again",
+                        )
                     })?);
                 }
                 bytes.extend_from_slice(&piece);
@@ -105,7 +107,8 @@ impl Received {
         match tokio::time::timeout(app.options.limits.time, read).await {
             Ok(done) => done?,
             Err(_) => {
-                let message = "the body did not arrive in time; send it faster, or in smaller requests";
+                let message =
+                    "the body did not arrive in time; send it faster, or in smaller requests";
                 return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
             }
         }
@@ -118,13 +121,23 @@ impl Received {
     }
 
     fn kind(&self) -> &str {
-        let kind = self.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-        kind.unwrap_or_default().split(';').next().unwrap_or_default().trim()
+        let kind = self
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok());
+        kind.unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
     }
 
     /// Whether the client wants the binary format.
     pub(crate) fn wants_binary(&self) -> bool {
-        let accept = self.headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
+        let accept = self
+            .headers
+            .get(header::ACCEPT)
+            .and_then(|v| v.to_str().ok());
         accept.is_some_and(|accept| accept.contains(BINARY))
     }
 
@@ -166,7 +179,9 @@ fn unsupported(kind: &str) -> ApiError {
 
 fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => ApiError::invalid(format!("the request does not fit: {error}")),
+        serde_json::error::Category::Data => {
+            ApiError::invalid(format!("the request does not fit: {error}"))
+        }
         _ => ApiError::malformed(format!("the body is no JSON: {error}")),
     })
 }
@@ -183,13 +198,18 @@ fn from_query<T: DeserializeOwned>(query: &str) -> ApiResult<T> {
         };
         object.insert(name, value);
     }
-    serde_json::from_value(Value::Object(object))
-        .map_err(|error| ApiError::invalid(format!("the parameters of the address do not fit: {error}")))
+    serde_json::from_value(Value::Object(object)).map_err(|error| {
+        ApiError::invalid(format!("the parameters of the address do not fit: {error}"))
+    })
 }
 
 /// Text of an address: `%XX` stands for a byte, and `+` for a space.
 pub(crate) fn decoded(text: &str) -> ApiResult<String> {
-    let wrong = || ApiError::malformed("the address has a `%` that no two digits follow, or bytes that are no UTF-8");
+    let wrong = || {
+        ApiError::malformed(
+            "the address has a `%` that no two digits follow, or bytes that are no UTF-8",
+        )
+    };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -237,15 +257,21 @@ fn from_binary(bytes: &[u8]) -> ApiResult<(&[u8], Matrix)> {
         )));
     }
     let (values, _) = rest.as_chunks::<4>();
-    let data = values.iter().map(|value| f32::from_le_bytes(*value)).collect();
+    let data = values
+        .iter()
+        .map(|value| f32::from_le_bytes(*value))
+        .collect();
     Ok((json, Matrix { data, dim }))
 }
 
 fn from_npy(mut bytes: &[u8]) -> ApiResult<Matrix> {
     let mut options = ReadOptions::default();
     options.format = Some(Format::Npy);
-    let read = Reader::from_stream(&mut bytes, "the body", &options).and_then(|reader| reader.read());
-    let vectors = read.map_err(|error| ApiError::malformed(error.to_string()))?.vectors;
+    let read =
+        Reader::from_stream(&mut bytes, "the body", &options).and_then(|reader| reader.read());
+    let vectors = read
+        .map_err(|error| ApiError::malformed(error.to_string()))?
+        .vectors;
     Ok(Matrix {
         dim: vectors.dim(),
         data: vectors.into_f32(),
@@ -264,12 +290,20 @@ pub(crate) fn json(value: &impl Serialize) -> ApiResult<Response> {
 /// An answer of some type.
 pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     let mut response = body.into().into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 /// An answer in the binary format.
-pub(crate) fn binary(json: &Value, rows: usize, columns: usize, floats: &[f32], ids: &[u64]) -> Response {
+pub(crate) fn binary(
+    json: &Value,
+    rows: usize,
+    columns: usize,
+    floats: &[f32],
+    ids: &[u64],
+) -> Response {
     let json = json.to_string();
     let mut bytes = Vec::with_capacity(HEAD + json.len() + 4 * floats.len() + 8 * ids.len());
     bytes.extend_from_slice(MAGIC);
@@ -277,8 +311,11 @@ pub(crate) fn binary(json: &Value, rows: usize, columns: usize, floats: &[f32], 
         bytes.extend_from_slice(&(number as u32).to_le_bytes());
     }
     bytes.extend_from_slice(json.as_bytes());
-    floats.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    ids.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
+    floats
+        .iter()
+        .for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    ids.iter()
+        .for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
     typed(BINARY, bytes)
 }
 
@@ -296,7 +333,10 @@ mod tests {
         body.extend(1.5_f32.to_le_bytes());
         body.extend((-2.0_f32).to_le_bytes());
         let (json, vectors) = from_binary(&body).unwrap();
-        assert_eq!((json, vectors.dim, vectors.data), (&b"{}"[..], 1, vec![1.5, -2.0]));
+        assert_eq!(
+            (json, vectors.dim, vectors.data),
+            (&b"{}"[..], 1, vec![1.5, -2.0])
+        );
         for cut in 0..body.len() {
             assert!(from_binary(&body[..cut]).is_err(), "{cut} bytes");
         }
@@ -310,8 +350,12 @@ mod tests {
     #[test]
     fn parameters_of_an_address_are_those_of_the_body() {
         let request: SearchRequest =
-            from_query("k=3&filter=year%20%3E+1990&columns=%5B%22a%22%5D&exact&recall=0.9").unwrap();
-        assert_eq!((request.k, request.exact, request.recall), (Some(3), true, Some(0.9)));
+            from_query("k=3&filter=year%20%3E+1990&columns=%5B%22a%22%5D&exact&recall=0.9")
+                .unwrap();
+        assert_eq!(
+            (request.k, request.exact, request.recall),
+            (Some(3), true, Some(0.9))
+        );
         assert_eq!(request.filter.as_deref(), Some("year > 1990"));
         assert_eq!(request.columns, Some(vec!["a".to_owned()]));
         for wrong in ["k=x", "nonsense=1", "k=%zz", "k=%f", "filter=%ff"] {

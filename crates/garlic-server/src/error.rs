@@ -48,7 +48,8 @@ impl ApiError {
     }
 
     pub(crate) fn no_index(name: &str) -> Self {
-        let message = format!("there is no index `{name}`; GET /v1/indexes lists those that there are");
+        let message =
+            format!("there is no index `{name}`; GET /v1/indexes lists those that there are");
         Self::new(StatusCode::NOT_FOUND, "no_index", message)
     }
 
@@ -62,7 +63,8 @@ impl ApiError {
     }
 
     pub(crate) fn exists(name: &str) -> Self {
-        let message = format!("there is an index `{name}` already; delete it first, or choose another name");
+        let message =
+            format!("there is an index `{name}` already; delete it first, or choose another name");
         Self::new(StatusCode::CONFLICT, "exists", message)
     }
 
@@ -117,10 +119,12 @@ impl From<Error> for ApiError {
         let message = match &error {
             Error::Broken { .. } | Error::Moved { .. } | Error::Forked { .. } => {
                 tracing::error!(%error, "storage failed");
-                "an earlier write of this index failed; searches go on, restart the server to write".into()
+                "an earlier write of this index failed; searches go on, restart the server to write"
+                    .into()
             }
             Error::ReadOnly { .. } => {
-                "the server has opened this index for reading only; start it without --read-only".into()
+                "the server has opened this index for reading only; start it without --read-only"
+                    .into()
             }
             other => other.to_string(),
         };

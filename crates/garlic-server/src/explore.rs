@@ -123,7 +123,11 @@ impl Map {
     /// The first points in a rectangle, as positions in the lists.
     pub(crate) fn within(&self, [left, top, right, bottom]: [f32; 4], limit: usize) -> Vec<usize> {
         let inside = |[x, y]: &[f32; 2]| left <= *x && *x <= right && top <= *y && *y <= bottom;
-        let found = self.places.iter().enumerate().filter(|(_, place)| inside(place));
+        let found = self
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, place)| inside(place));
         found.map(|(at, _)| at).take(limit).collect()
     }
 }
@@ -149,7 +153,9 @@ impl Combined {
                     axis
                 }
             };
-            axis.iter_mut().zip(&transform.scale).for_each(|(a, s)| *a *= s);
+            axis.iter_mut()
+                .zip(&transform.scale)
+                .for_each(|(a, s)| *a *= s);
             axis
         };
         let axes = [axis(0), axis(1)];
@@ -182,7 +188,12 @@ fn projection(sample: Vec<f32>, wide: usize) -> ApiResult<Projection> {
     let mean: Vec<f64> = (0..wide)
         .map(|at| rows.iter().map(|row| f64::from(row[at])).sum::<f64>() / rows.len().max(1) as f64)
         .collect();
-    let spread = |row: &[f32]| row.iter().zip(&mean).map(|(x, m)| (f64::from(*x) - m).powi(2)).sum::<f64>();
+    let spread = |row: &[f32]| {
+        row.iter()
+            .zip(&mean)
+            .map(|(x, m)| (f64::from(*x) - m).powi(2))
+            .sum::<f64>()
+    };
     let all = rows.iter().map(spread).sum::<f64>() / rows.len().max(1) as f64;
     let along: f64 = found.values.iter().map(|v| f64::from(*v)).sum();
     let mut axes = Matrix::zeros(2, wide);
@@ -191,7 +202,9 @@ fn projection(sample: Vec<f32>, wide: usize) -> ApiResult<Projection> {
             true => {
                 // The sign of an axis is arbitrary: the largest weight is positive.
                 let axis = found.basis.row(number);
-                let largest = axis.iter().fold(0.0_f32, |m, a| if a.abs() > m.abs() { *a } else { m });
+                let largest = axis
+                    .iter()
+                    .fold(0.0_f32, |m, a| if a.abs() > m.abs() { *a } else { m });
                 let sign = if largest < 0.0 { -1.0 } else { 1.0 };
                 let pairs = axes.row_mut(number).iter_mut().zip(axis);
                 pairs.for_each(|(out, a)| *out = sign * a);
@@ -210,7 +223,11 @@ fn ellipses(index: &AnyIndex, projection: &Projection) -> Vec<Ellipse> {
     let cells = 0..sizes.len().min(shapes.len());
     cells
         .map(|cell| {
-            let (centre, [xx, xy, yy]) = match index.updatable().ok().and_then(|index| index.cell_shape(cell)) {
+            let (centre, [xx, xy, yy]) = match index
+                .updatable()
+                .ok()
+                .and_then(|index| index.cell_shape(cell))
+            {
                 Some(shape) => {
                     let axes = shape.axes.chunks_exact(shape.mean.len().max(1));
                     let axes = axes.zip(shape.variances).filter(|(_, v)| **v > 0.0);
@@ -225,7 +242,10 @@ fn ellipses(index: &AnyIndex, projection: &Projection) -> Vec<Ellipse> {
                     }
                     (projection.place(shape.mean), covariance)
                 }
-                None => (projection.place(shapes.mean(cell)), dense(&*shapes, cell, projection)),
+                None => (
+                    projection.place(shapes.mean(cell)),
+                    dense(&*shapes, cell, projection),
+                ),
             };
             // Eigenvalues of a symmetric matrix of two rows.
             let (middle, half) = ((xx + yy) / 2.0, (xx - yy) / 2.0);
@@ -253,9 +273,19 @@ fn dense(shapes: &dyn CellShapes, cell: usize, projection: &Projection) -> [f32;
 }
 
 fn bounds(places: &[[f32; 2]]) -> [f32; 4] {
-    let mut bounds = [f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY];
+    let mut bounds = [
+        f32::INFINITY,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NEG_INFINITY,
+    ];
     for [x, y] in places {
-        bounds = [bounds[0].min(*x), bounds[1].min(*y), bounds[2].max(*x), bounds[3].max(*y)];
+        bounds = [
+            bounds[0].min(*x),
+            bounds[1].min(*y),
+            bounds[2].max(*x),
+            bounds[3].max(*y),
+        ];
     }
     match places.is_empty() {
         true => [-1.0, -1.0, 1.0, 1.0],
@@ -275,7 +305,10 @@ struct Kept {
 
 impl MapCache {
     /// The map of a snapshot, or of one a few seconds older. It is made once, however many ask for it.
-    pub(crate) async fn get(&self, snapshot: &Arc<Snapshot>) -> ApiResult<(Arc<Snapshot>, Arc<Map>)> {
+    pub(crate) async fn get(
+        &self,
+        snapshot: &Arc<Snapshot>,
+    ) -> ApiResult<(Arc<Snapshot>, Arc<Map>)> {
         let mut kept = self.0.lock().await;
         if let Some(known) = &*kept
             && (Arc::ptr_eq(&known.snapshot, snapshot) || known.made.elapsed() < RENEW_AFTER)
@@ -283,7 +316,9 @@ impl MapCache {
             return Ok((Arc::clone(&known.snapshot), Arc::clone(&known.map)));
         }
         if snapshot.index().is_empty() {
-            return Err(ApiError::invalid("an index without points has no map; add some"));
+            return Err(ApiError::invalid(
+                "an index without points has no map; add some",
+            ));
         }
         let of = Arc::clone(snapshot);
         let map = Arc::new(change(move || Map::of(&of)).await?);
@@ -316,7 +351,10 @@ mod tests {
                 }
             })
             .collect();
-        let builder = garlic_ann::Index::builder().threads(1).set("metric", metric).unwrap();
+        let builder = garlic_ann::Index::builder()
+            .threads(1)
+            .set("metric", metric)
+            .unwrap();
         let index = builder.build(Rows::new(&data, 6).unwrap()).unwrap();
         Snapshot::new(index.into()).unwrap()
     }
@@ -331,9 +369,15 @@ mod tests {
             for (place, number) in map.places.iter().zip(&map.numbers).take(50) {
                 let vector = snapshot.index().get(*number).unwrap();
                 let again = map.place_of(snapshot.index(), &vector);
-                assert!((again[0] - place[0]).hypot(again[1] - place[1]) < 1e-3 * scale, "{metric}");
+                assert!(
+                    (again[0] - place[0]).hypot(again[1] - place[1]) < 1e-3 * scale,
+                    "{metric}"
+                );
             }
-            assert_eq!(map.cells.iter().map(|cell| cell.points).sum::<usize>(), 5000);
+            assert_eq!(
+                map.cells.iter().map(|cell| cell.points).sum::<usize>(),
+                5000
+            );
             for cell in &map.cells {
                 let [left, top, right, bottom] = map.bounds;
                 assert!(left <= cell.centre[0] && cell.centre[0] <= right);
@@ -344,12 +388,18 @@ mod tests {
             assert_eq!(map.within([1e9, 1e9, 2e9, 2e9], 100).len(), 0);
         }
         let map = Map::of(&snapshot("euclidean")).unwrap();
-        assert!(map.variance_kept() > 0.95, "two directions hold nearly all of the variance");
+        assert!(
+            map.variance_kept() > 0.95,
+            "two directions hold nearly all of the variance"
+        );
     }
 
     #[test]
     fn few_points_have_a_map() {
-        let index = garlic_ann::Index::builder().threads(1).build(Rows::new(&[1.0, 2.0], 1).unwrap()).unwrap();
+        let index = garlic_ann::Index::builder()
+            .threads(1)
+            .build(Rows::new(&[1.0, 2.0], 1).unwrap())
+            .unwrap();
         let map = Map::of(&Snapshot::new(index.into()).unwrap()).unwrap();
         assert_eq!(map.places.len(), 2);
         assert!(map.places.iter().flatten().all(|v| v.is_finite()));

@@ -24,15 +24,23 @@ pub(crate) async fn pass(State(app): State<SharedApp>, request: Request, next: N
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let path = path.as_ref().map_or("", MatchedPath::as_str);
-    let found = app.routes.iter().position(|r| r.path == path && r.method == method);
+    let found = app
+        .routes
+        .iter()
+        .position(|r| r.path == path && r.method == method);
     let route = found.map(|at| &app.routes[at]);
     let mut response = match run(&app, route, request, next).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     let (status, took) = (response.status().as_u16(), started.elapsed());
     app.metrics.answered(found, status, took);
     let micros = took.as_micros() as u64;
@@ -43,7 +51,12 @@ pub(crate) async fn pass(State(app): State<SharedApp>, request: Request, next: N
     response
 }
 
-async fn run(app: &Arc<App>, route: Option<&Route>, request: Request, next: Next) -> ApiResult<Response> {
+async fn run(
+    app: &Arc<App>,
+    route: Option<&Route>,
+    request: Request,
+    next: Next,
+) -> ApiResult<Response> {
     check_source(app, request.headers())?;
     let Some(route) = route else {
         // Unknown methods of known paths; the handler says which ones there are.
@@ -56,7 +69,11 @@ async fn run(app: &Arc<App>, route: Option<&Route>, request: Request, next: Next
     }
     let Ok(_permit) = app.requests.try_acquire() else {
         let message = "the server works on as many requests as it may; try again in a second, or send fewer at a time";
-        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message));
+        return Err(ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            message,
+        ));
     };
     match route.limit {
         Limit::Time => {
@@ -70,8 +87,8 @@ async fn run(app: &Arc<App>, route: Option<&Route>, request: Request, next: Next
 /// Lets no panic of a handler end the connection without an answer.
 async fn unpanicked(app: &App, work: impl Future<Output = Response>) -> ApiResult<Response> {
     let mut work = pin!(work);
-    std::future::poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
             Ok(Poll::Pending) => Poll::Pending,
             Err(_) => {
@@ -79,8 +96,8 @@ async fn unpanicked(app: &App, work: impl Future<Output = Response>) -> ApiResul
                 tracing::error!("a request panicked");
                 Poll::Ready(Err(ApiError::internal()))
             }
-        }
-    })
+        },
+    )
     .await
 }
 
@@ -110,7 +127,9 @@ fn check_source(app: &App, headers: &HeaderMap) -> ApiResult<()> {
     let host = text(header::HOST).unwrap_or_default();
     let refused = |message: &str| Err(ApiError::new(StatusCode::FORBIDDEN, "source", message));
     if app.options.keys.is_empty() && !app.options.insecure && !is_own_host(app, host) {
-        return refused("the server is not called by this name; use its address, or start it with --host NAME");
+        return refused(
+            "the server is not called by this name; use its address, or start it with --host NAME",
+        );
     }
     match text(header::ORIGIN) {
         Some(origin) if origin.split_once("://").map(|(_, from)| from) != Some(host) => {
@@ -125,7 +144,9 @@ fn is_own_host(app: &App, host: &str) -> bool {
         Some((address, _)) => address,
         None => host.split(':').next().unwrap_or_default(),
     };
-    let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_loopback = name
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|ip| ip.is_loopback());
     let is_bound = name == app.options.address.ip().to_string();
     name == "localhost" || is_loopback || is_bound || app.options.hosts.iter().any(|h| h == name)
 }

@@ -145,9 +145,17 @@ mod tests {
 
     #[test]
     fn weak_keys_and_other_lines_are_errors_that_do_not_show_the_key() {
-        for wrong in ["read short", "write abcdefghij klmnopq", "admin abcdefghijklmnop", "read"] {
+        for wrong in [
+            "read short",
+            "write abcdefghij klmnopq",
+            "admin abcdefghijklmnop",
+            "read",
+        ] {
             let error = Keys::parse(wrong).unwrap_err().to_string();
-            assert!(!error.contains("abcdefgh") && !error.contains("short"), "{error}");
+            assert!(
+                !error.contains("abcdefgh") && !error.contains("short"),
+                "{error}"
+            );
         }
     }
 }

@@ -23,7 +23,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Counts a connection as long as it lives.
-struct Counted(Arc<App>, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
+struct Counted(
+    Arc<App>,
+    #[expect(dead_code, reason = "held")] OwnedSemaphorePermit,
+);
 
 impl Counted {
     fn new(app: &Arc<App>, permit: OwnedSemaphorePermit) -> Self {
@@ -72,7 +75,10 @@ pub(crate) async fn serve(
     }
     drop(listener);
     tracing::info!("finishing requests");
-    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(GRACE, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests did not end in time");
     }
 }
@@ -81,7 +87,9 @@ pub(crate) async fn serve(
 async fn after_failed_accept(error: &io::Error) {
     let is_clients = matches!(
         error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
     );
     if !is_clients {
         tracing::warn!(%error, "cannot take a connection");

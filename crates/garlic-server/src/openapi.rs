@@ -55,7 +55,9 @@ pub(crate) fn both<R: JsonSchema, A: JsonSchema>(generator: &mut SchemaGenerator
 }
 
 /// A body that may be binary, and an answer.
-pub(crate) fn both_with_vectors<R: JsonSchema, A: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
+pub(crate) fn both_with_vectors<R: JsonSchema, A: JsonSchema>(
+    generator: &mut SchemaGenerator,
+) -> Described {
     let mut described = both::<R, A>(generator);
     described.request.push((crate::body::BINARY, bytes()));
     described.request.push(("application/x-npy", bytes()));
@@ -63,7 +65,9 @@ pub(crate) fn both_with_vectors<R: JsonSchema, A: JsonSchema>(generator: &mut Sc
 }
 
 /// Parameters in the address, and an answer.
-pub(crate) fn both_in_address<R: JsonSchema, A: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
+pub(crate) fn both_in_address<R: JsonSchema, A: JsonSchema>(
+    generator: &mut SchemaGenerator,
+) -> Described {
     Described {
         parameters: Some(R::json_schema(generator).to_value()),
         ..answer::<A>(generator)
@@ -127,7 +131,10 @@ fn operation(route: &Route, described: Described, error: &Value) -> Value {
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
         .collect();
-    let in_address = described.parameters.as_ref().and_then(|p| p["properties"].as_object());
+    let in_address = described
+        .parameters
+        .as_ref()
+        .and_then(|p| p["properties"].as_object());
     for (name, schema) in in_address.into_iter().flatten() {
         parameters.push(json!({ "name": name, "in": "query", "schema": schema }));
     }
@@ -181,7 +188,11 @@ mod tests {
         let document = document(&routes);
         for route in &routes {
             let method = route.method.as_str().to_ascii_lowercase();
-            assert!(document["paths"][route.path][&method]["summary"].is_string(), "{}", route.path);
+            assert!(
+                document["paths"][route.path][&method]["summary"].is_string(),
+                "{}",
+                route.path
+            );
         }
         let mut found = Vec::new();
         references(&document, &mut found);
@@ -191,6 +202,11 @@ mod tests {
             assert!(document.pointer(pointer).is_some(), "{to}");
         }
         let k = &document["components"]["schemas"]["SearchRequest"]["properties"]["k"];
-        assert!(k["description"].as_str().unwrap().contains("Number of neighbours"));
+        assert!(
+            k["description"]
+                .as_str()
+                .unwrap()
+                .contains("Number of neighbours")
+        );
     }
 }

@@ -24,18 +24,30 @@ const SCRIPTS: [(&str, &str); 7] = [
 fn asset(kind: &'static str, text: &'static str) -> Response {
     let mut response = typed(kind, text);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
 pub(crate) async fn html() -> Response {
-    asset("text/html; charset=utf-8", include_str!("explorer/index.html"))
+    asset(
+        "text/html; charset=utf-8",
+        include_str!("explorer/index.html"),
+    )
 }
 
 pub(crate) async fn style() -> Response {
-    asset("text/css; charset=utf-8", include_str!("explorer/style.css"))
+    asset(
+        "text/css; charset=utf-8",
+        include_str!("explorer/style.css"),
+    )
 }
 
 pub(crate) async fn script(Path(file): Path<String>) -> Response {

@@ -228,7 +228,9 @@ impl Shared {
         match found {
             Ok(mut answers) => {
                 for (query, count) in joined.into_iter().zip(counts).rev() {
-                    let _ = query.reply.send(Ok(answers.split_off(answers.len() - count)));
+                    let _ = query
+                        .reply
+                        .send(Ok(answers.split_off(answers.len() - count)));
                 }
                 let _ = first.reply.send(Ok(answers));
             }
@@ -292,7 +294,10 @@ mod tests {
     }
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap()
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap()
     }
 
     /// Keeps the only thread of a pool busy until the sender is dropped.
@@ -331,7 +336,10 @@ mod tests {
         for (id, asked) in asked.into_iter().enumerate() {
             let found = runtime.block_on(asked).unwrap();
             match id {
-                7 => assert!(found.unwrap_err().message.contains("query 0"), "its own row"),
+                7 => assert!(
+                    found.unwrap_err().message.contains("query 0"),
+                    "its own row"
+                ),
                 _ => assert_eq!(found.unwrap()[0].hits[0].id, id as u64),
             }
         }
@@ -342,14 +350,20 @@ mod tests {
     fn large_requests_are_answered_in_order_with_the_rows_of_their_errors() {
         let (pool, snapshot) = (Pool::start(2).unwrap(), snapshot());
         let runtime = runtime();
-        let mut rows: Vec<f32> = (0..100).flat_map(|id| snapshot.index().get(id).unwrap()).collect();
+        let mut rows: Vec<f32> = (0..100)
+            .flat_map(|id| snapshot.index().get(id).unwrap())
+            .collect();
         rows.extend(rows.clone());
         let search = Search::new(1);
-        let found = runtime.block_on(pool.search(&snapshot, &search, rows.clone())).unwrap();
+        let found = runtime
+            .block_on(pool.search(&snapshot, &search, rows.clone()))
+            .unwrap();
         let ids: Vec<u64> = found.iter().map(|answer| answer.hits[0].id).collect();
         assert_eq!(ids, (0..100).chain(0..100).collect::<Vec<_>>());
         rows[130 * 4] = f32::INFINITY;
-        let error = runtime.block_on(pool.search(&snapshot, &search, rows)).unwrap_err();
+        let error = runtime
+            .block_on(pool.search(&snapshot, &search, rows))
+            .unwrap_err();
         assert!(error.message.contains("query 130"), "{}", error.message);
     }
 

@@ -107,10 +107,17 @@ impl Registry {
             creating: Mutex::default(),
             root: options.root.clone().filter(|_| !options.read_only),
         };
-        let mut all: Vec<(Served, bool)> =
-            options.indexes.iter().map(|served| (served.clone(), false)).collect();
+        let mut all: Vec<(Served, bool)> = options
+            .indexes
+            .iter()
+            .map(|served| (served.clone(), false))
+            .collect();
         if let Some(root) = &options.root {
-            all.extend(below(root)?.into_iter().map(|served| (served, !options.read_only)));
+            all.extend(
+                below(root)?
+                    .into_iter()
+                    .map(|served| (served, !options.read_only)),
+            );
         }
         for (Served { name, path }, is_own) in all {
             let kept = open(&path, options.read_only)?;
@@ -138,7 +145,10 @@ impl Registry {
 
     pub(crate) fn get(&self, name: &str) -> ApiResult<Arc<Entry>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.get(name).cloned().ok_or_else(|| ApiError::no_index(name))
+        entries
+            .get(name)
+            .cloned()
+            .ok_or_else(|| ApiError::no_index(name))
     }
 
     /// Whether indexes can be created.
@@ -228,7 +238,9 @@ impl Place {
         })?;
         let kept = Kept::Directory(collection);
         let entry = Arc::new(Entry::new(self.name.clone(), kept, self.path.clone(), true));
-        self.registry.write().insert(self.name.clone(), Arc::clone(&entry));
+        self.registry
+            .write()
+            .insert(self.name.clone(), Arc::clone(&entry));
         tracing::info!(index = self.name, "created");
         Ok(entry)
     }
@@ -243,7 +255,10 @@ impl Drop for Place {
 /// Opens an index where it lies, and checks that it can be searched.
 fn open(path: &Path, read_only: bool) -> Result<Kept, Error> {
     if path.is_dir() && !read_only {
-        return Ok(Kept::Directory(Collection::open(path, &LiveOptions::new())?));
+        return Ok(Kept::Directory(Collection::open(
+            path,
+            &LiveOptions::new(),
+        )?));
     }
     let index = match path.is_dir() {
         true => Collection::open_read_only(path)?.index(),
@@ -265,7 +280,11 @@ fn below(root: &Path) -> Result<Vec<Served>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let last = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let last = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if last.starts_with('.') && last.ends_with(".deleted") && path.is_dir() {
             fs::remove_dir_all(&path).map_err(failed)?;
             continue;

@@ -1,9 +1,9 @@
 //! The table of routes: what the router, the check of keys, the metrics and `/openapi.json` are made of.
 
 use axum::Router;
-use axum::routing::{MethodRouter, on};
 use axum::http::Method;
 use axum::routing::MethodFilter;
+use axum::routing::{MethodRouter, on};
 
 use crate::api::{explore, indexes, points, search, service, snapshot};
 use crate::keys::Access;
@@ -45,12 +45,27 @@ pub(crate) fn all() -> Vec<(Route, Handler)> {
     use Limit::{None, Requests, Time};
     let mut routes = Vec::new();
     let mut add = |method: Method, path, access, limit, about, schemas, handler| {
-        let route = Route { method, path, access, limit, about, schemas };
+        let route = Route {
+            method,
+            path,
+            access,
+            limit,
+            about,
+            schemas,
+        };
         routes.push((route, handler));
     };
     macro_rules! route {
         ($method:ident $path:literal, $access:expr, $limit:expr, $handler:path, $schemas:expr, $about:literal) => {
-            add(Method::$method, $path, $access, $limit, $about, $schemas, on(MethodFilter::$method, $handler))
+            add(
+                Method::$method,
+                $path,
+                $access,
+                $limit,
+                $about,
+                $schemas,
+                on(MethodFilter::$method, $handler),
+            )
         };
     }
     let nothing = openapi::nothing;

@@ -140,7 +140,9 @@ impl Server {
             pool: Pool::start(options.threads).map_err(StartError::System)?,
             metrics: Metrics::new(routes.len()),
             requests: Semaphore::new(options.limits.requests),
-            body_room: Arc::new(Semaphore::new(BODIES * (options.limits.body / PERMIT_BYTES + 64))),
+            body_room: Arc::new(Semaphore::new(
+                BODIES * (options.limits.body / PERMIT_BYTES + 64),
+            )),
             is_stopping: AtomicBool::new(false),
             registry,
             routes,
@@ -203,11 +205,20 @@ impl Server {
         let router = router
             .fallback(not_found)
             .method_not_allowed_fallback(not_allowed)
-            .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), gate::pass))
+            .layer(axum::middleware::from_fn_with_state(
+                Arc::clone(&app),
+                gate::pass,
+            ))
             .with_state(Arc::clone(&app));
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let receiver = stop.0.subscribe();
-        runtime.block_on(listen::serve(Arc::clone(&app), router, listener, tls, receiver));
+        runtime.block_on(listen::serve(
+            Arc::clone(&app),
+            router,
+            listener,
+            tls,
+            receiver,
+        ));
         // Connections that did not end in time end here.
         drop(runtime);
         app.registry.sync();
@@ -222,7 +233,8 @@ async fn not_found() -> axum::response::Response {
 }
 
 async fn not_allowed() -> axum::response::Response {
-    let message = "this address does not take this method; GET /openapi.json describes what it takes";
+    let message =
+        "this address does not take this method; GET /openapi.json describes what it takes";
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message).into_response()
 }
 

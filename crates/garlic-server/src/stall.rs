@@ -41,13 +41,21 @@ impl<S> Impatient<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, out)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, done)
     }

@@ -22,7 +22,11 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(certificates, key)
+        })
         .map_err(|error| failed(&tls.certificates, &error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))

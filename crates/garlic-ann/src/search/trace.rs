@@ -116,7 +116,11 @@ impl Index {
             complete: false,
         };
         let answer = Metric::answer(&snapshot, &context, best, stats)?;
-        let candidates = recorder.0.iter().filter_map(|c| snapshot.traced(c)).collect();
+        let candidates = recorder
+            .0
+            .iter()
+            .filter_map(|c| snapshot.traced(c))
+            .collect();
         let cells = match method {
             "bins" => snapshot.trace_cells(inside, &plan, &mut searcher.scratch),
             _ => Vec::new(),
@@ -224,7 +228,11 @@ mod tests {
 
     fn index() -> (Index, Vec<f32>) {
         let data = uniform(6000, DIM, 5);
-        let built = Index::builder().seed(1).threads(1).set("graph", "off").unwrap();
+        let built = Index::builder()
+            .seed(1)
+            .threads(1)
+            .set("graph", "off")
+            .unwrap();
         (built.build(rows(&data, DIM)).unwrap(), data)
     }
 
@@ -234,7 +242,11 @@ mod tests {
         let ids: Vec<u64> = (6000..6100).collect();
         let more = uniform(100, DIM, 6);
         for round in 0..2 {
-            for query in data.chunks_exact(DIM).take(20).chain(more.chunks_exact(DIM)) {
+            for query in data
+                .chunks_exact(DIM)
+                .take(20)
+                .chain(more.chunks_exact(DIM))
+            {
                 let search = Search::new(5).recall(0.9);
                 let trace = index.trace(query, &search).unwrap();
                 assert_eq!(trace.answer, index.search(query, &search).unwrap());
@@ -246,7 +258,11 @@ mod tests {
                 for hit in &trace.answer.hits {
                     let found = trace.candidates.iter().find(|c| c.id == hit.id).unwrap();
                     assert!((found.distance - hit.distance).abs() <= 1e-5 && found.entered);
-                    assert!(index.cell_ids(found.cell as usize, usize::MAX).contains(&hit.id));
+                    assert!(
+                        index
+                            .cell_ids(found.cell as usize, usize::MAX)
+                            .contains(&hit.id)
+                    );
                 }
             }
             if round == 0 {
@@ -264,7 +280,10 @@ mod tests {
             let ids = index.cell_ids(cell, usize::MAX);
             let bins = index.cell_bins(cell);
             assert_eq!(bins.iter().map(|bin| bin.points).sum::<usize>(), ids.len());
-            assert!(bins.iter().all(|bin| bin.centre.len() == index.transform().out_dim()));
+            assert!(
+                bins.iter()
+                    .all(|bin| bin.centre.len() == index.transform().out_dim())
+            );
             all.extend(ids);
         }
         all.sort_unstable();
@@ -276,9 +295,17 @@ mod tests {
     #[test]
     fn exact_searches_and_small_indexes_say_that_they_read_otherwise() {
         let (index, data) = index();
-        let exact = index.trace(&data[..DIM], &Search::new(3).exact(true)).unwrap();
+        let exact = index
+            .trace(&data[..DIM], &Search::new(3).exact(true))
+            .unwrap();
         assert_eq!((exact.method, exact.answer.hits[0].id), ("exact", 0));
-        let small = Index::builder().threads(1).build(rows(&data[..100 * DIM], DIM)).unwrap();
-        assert_eq!(small.trace(&data[..DIM], &Search::new(3)).unwrap().method, "everything");
+        let small = Index::builder()
+            .threads(1)
+            .build(rows(&data[..100 * DIM], DIM))
+            .unwrap();
+        assert_eq!(
+            small.trace(&data[..DIM], &Search::new(3)).unwrap().method,
+            "everything"
+        );
     }
 }

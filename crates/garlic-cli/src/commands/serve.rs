@@ -96,7 +96,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     output::print(&format!("serving at {scheme}://{}/\n", server.address()))?;
     // The server handles Ctrl-C itself.
     let _watch = Watch::start();
-    server.run().map_err(|error| Fault::failed(error.to_string()))
+    server
+        .run()
+        .map_err(|error| Fault::failed(error.to_string()))
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
@@ -129,26 +131,38 @@ fn keys(args: &Args) -> anyhow::Result<Keys> {
     let mut keys = Keys::default();
     if let Some(path) = &args.keys {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Fault::input(format!("{name}: {e}")))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| Fault::input(format!("{name}: {e}")))?;
         keys = Keys::parse(&text).map_err(|error| wrong(&name, error))?;
         if keys.is_empty() {
-            return Err(Fault::usage(format!("{name}: has no keys; give lines `read KEY` or `write KEY`")));
+            return Err(Fault::usage(format!(
+                "{name}: has no keys; give lines `read KEY` or `write KEY`"
+            )));
         }
     }
     let set = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
     if let Some(key) = set("GARLIC_READ_KEY") {
-        keys.allow_reading(&key).map_err(|error| wrong("GARLIC_READ_KEY", error))?;
+        keys.allow_reading(&key)
+            .map_err(|error| wrong("GARLIC_READ_KEY", error))?;
     }
     if let Some(key) = set("GARLIC_WRITE_KEY") {
-        keys.allow_writing(&key).map_err(|error| wrong("GARLIC_WRITE_KEY", error))?;
+        keys.allow_writing(&key)
+            .map_err(|error| wrong("GARLIC_WRITE_KEY", error))?;
     }
     Ok(keys)
 }
 
 /// Writes the log to standard error.
 fn log(args: &Args) {
-    let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false);
+    let level = if args.verbose {
+        LevelFilter::DEBUG
+    } else {
+        LevelFilter::INFO
+    };
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level)
+        .with_ansi(false);
     // One that is set already stays.
     let _ = match args.log_json {
         true => tracing::subscriber::set_global_default(log.json().finish()),

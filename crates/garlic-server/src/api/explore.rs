@@ -1,6 +1,5 @@
 //! What the page asks for: the map, a sample of points, a cell, and the steps of a search.
 
-
 use std::time::Instant;
 
 use axum::extract::{Path, Request, State};
@@ -23,11 +22,21 @@ const MAX_POINTS: usize = 50_000;
 const MAX_CANDIDATES: usize = 5000;
 const CELL_IDS: usize = 200;
 
-pub(crate) async fn map(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn map(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
     let (snapshot, map) = entry.map.get(&entry.snapshot()?).await?;
     let cells = map.cells.iter().map(|cell| {
-        json!([cell.centre[0], cell.centre[1], cell.axes[0], cell.axes[1], cell.angle, cell.points])
+        json!([
+            cell.centre[0],
+            cell.centre[1],
+            cell.axes[0],
+            cell.axes[1],
+            cell.angle,
+            cell.points
+        ])
     });
     body::json(&json!({
         "cells": cells.collect::<Vec<_>>(),
@@ -80,7 +89,13 @@ pub(crate) async fn points(
             let names = numbers.iter().map(|number| point_id(snapshot.id(*number)));
             about.insert("ids".into(), names.collect());
         }
-        Ok(body::binary(&Value::Object(about), numbers.len(), 2, &places, &numbers))
+        Ok(body::binary(
+            &Value::Object(about),
+            numbers.len(),
+            2,
+            &places,
+            &numbers,
+        ))
     };
     app.pool.run(sample).await
 }
@@ -96,9 +111,14 @@ pub(crate) async fn cell(
         let sizes = index.cell_sizes();
         let Some(points) = sizes.get(cell) else {
             let message = format!("there is no cell {cell}; the index has {}", sizes.len());
-            return Err(ApiError::new(axum::http::StatusCode::NOT_FOUND, "no_cell", message));
+            return Err(ApiError::new(
+                axum::http::StatusCode::NOT_FOUND,
+                "no_cell",
+                message,
+            ));
         };
-        let mut about = json!({ "cell": cell, "points": points, "spectrum": index.shapes().eigenvalues(cell) });
+        let mut about =
+            json!({ "cell": cell, "points": points, "spectrum": index.shapes().eigenvalues(cell) });
         if let Ok(index) = index.updatable() {
             let bins = index.cell_bins(cell).into_iter().map(|bin| {
                 let [x, y] = map.place(&bin.centre);
@@ -106,9 +126,13 @@ pub(crate) async fn cell(
             });
             about["bins"] = bins.collect();
             let shape = index.cell_shape(cell);
-            about["axes"] = json!(shape.map(|shape| shape.variances.iter().filter(|v| **v > 0.0).count()));
+            about["axes"] =
+                json!(shape.map(|shape| shape.variances.iter().filter(|v| **v > 0.0).count()));
             let ids = index.cell_ids(cell, CELL_IDS);
-            about["ids"] = ids.into_iter().map(|id| point_id(snapshot.id(id))).collect();
+            about["ids"] = ids
+                .into_iter()
+                .map(|id| point_id(snapshot.id(id)))
+                .collect();
         }
         body::json(&about)
     };
@@ -130,7 +154,9 @@ pub(crate) async fn trace(
         let index = snapshot.index();
         let query = take_queries(&snapshot, &mut request)?;
         if query.rows() != 1 {
-            return Err(ApiError::invalid("a trace is of one query; give one vector or one identifier"));
+            return Err(ApiError::invalid(
+                "a trace is of one query; give one vector or one identifier",
+            ));
         }
         let k = request.k.unwrap_or(10).min(limit).min(index.len().max(1));
         let mut search = parameters(&request, k);
@@ -169,17 +195,23 @@ pub(crate) async fn trace(
         match index {
             AnyIndex::Cells(cells) => {
                 let trace = cells.trace(vector, &search)?;
-                let candidates = trace.candidates.iter().take(MAX_CANDIDATES).map(|candidate| {
-                    let place = cells.get(candidate.id).map(|vector| map.place_of(index, &vector));
-                    json!({
-                        "id": point_id(snapshot.id(candidate.id)),
-                        "cell": candidate.cell,
-                        "estimate": candidate.estimate,
-                        "distance": candidate.distance,
-                        "entered": candidate.entered,
-                        "place": place,
-                    })
-                });
+                let candidates = trace
+                    .candidates
+                    .iter()
+                    .take(MAX_CANDIDATES)
+                    .map(|candidate| {
+                        let place = cells
+                            .get(candidate.id)
+                            .map(|vector| map.place_of(index, &vector));
+                        json!({
+                            "id": point_id(snapshot.id(candidate.id)),
+                            "cell": candidate.cell,
+                            "estimate": candidate.estimate,
+                            "distance": candidate.distance,
+                            "entered": candidate.entered,
+                            "place": place,
+                        })
+                    });
                 steps["method"] = trace.method.into();
                 steps["candidates"] = candidates.collect();
                 steps["cells"] = json!(trace.cells);

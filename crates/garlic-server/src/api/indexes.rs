@@ -26,7 +26,9 @@ const USUAL_K: usize = 10;
 fn about(entry: &Entry) -> ApiResult<IndexAnswer> {
     let snapshot = entry.snapshot()?;
     let index = snapshot.index();
-    let fields = snapshot.table().map(|table| table.schema().fields().clone());
+    let fields = snapshot
+        .table()
+        .map(|table| table.schema().fields().clone());
     let columns = fields.iter().flat_map(|fields| fields.iter());
     let columns = columns.map(|field| ColumnAnswer {
         name: field.name().clone(),
@@ -52,7 +54,10 @@ pub(crate) async fn list(State(app): State<SharedApp>) -> ApiResult<Response> {
     })
 }
 
-pub(crate) async fn describe(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn describe(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     body::json(&about(&*entry(&app, &name)?)?)
 }
 
@@ -88,11 +93,15 @@ fn build(request: CreateRequest, limit: usize, threads: usize) -> ApiResult<AnyI
         (false, _) => vectors.dim,
         (true, Some(dim)) => dim,
         (true, None) => {
-            return Err(ApiError::invalid("give `vectors`, or `dim` for an index that begins empty"));
+            return Err(ApiError::invalid(
+                "give `vectors`, or `dim` for an index that begins empty",
+            ));
         }
     };
     if dim == 0 || dim > limit {
-        return Err(ApiError::limit(format!("the dimension is {dim}; it must be from 1 to {limit}")));
+        return Err(ApiError::limit(format!(
+            "the dimension is {dim}; it must be from 1 to {limit}"
+        )));
     }
     if vectors.is_empty() {
         return Ok(Index::empty(dim, config.updatable()?.clone())?.into());
@@ -101,7 +110,9 @@ fn build(request: CreateRequest, limit: usize, threads: usize) -> ApiResult<AnyI
     let columns = request.columns.unwrap_or_default();
     let columns = columns::to_batch(&columns, rows.len(), None)?;
     let first = FirstRows::new(rows.len(), request.ids.map(|ids| ids.0), columns.as_ref())?;
-    let mut builder = AnyBuilder::new(config).threads(threads).cancel(Cancel::current());
+    let mut builder = AnyBuilder::new(config)
+        .threads(threads)
+        .cancel(Cancel::current());
     if let Some(numbers) = first.numbers() {
         builder = builder.ids(numbers);
     }
@@ -127,24 +138,36 @@ fn config(request: &CreateRequest) -> ApiResult<AnyConfig> {
     Ok(config)
 }
 
-pub(crate) async fn delete(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn delete(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     change(move || app.registry.delete(&name)).await?;
     body::json(&DoneAnswer { done: true })
 }
 
-pub(crate) async fn compact(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn compact(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
     change(move || Ok(entry.writable()?.compact()?)).await?;
     body::json(&DoneAnswer { done: true })
 }
 
-pub(crate) async fn recalibrate(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn recalibrate(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
     change(move || Ok(entry.writable()?.live()?.recalibrate()?)).await?;
     body::json(&DoneAnswer { done: true })
 }
 
-pub(crate) async fn stats(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn stats(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
     let about = app.pool.run(move || gather(&entry)).await?;
     body::json(&StatsAnswer { about })

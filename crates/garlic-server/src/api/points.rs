@@ -16,8 +16,8 @@ use crate::error::{ApiError, ApiResult};
 use crate::registry::Entry;
 use crate::server::SharedApp;
 use crate::types::{
-    CountAnswer, CountRequest, DeleteAnswer, DeleteRequest, GetRequest, Mode, PointAnswer, PointsAnswer,
-    ScrollRequest, WriteAnswer, WriteRequest, point_id,
+    CountAnswer, CountRequest, DeleteAnswer, DeleteRequest, GetRequest, Mode, PointAnswer,
+    PointsAnswer, ScrollRequest, WriteAnswer, WriteRequest, point_id,
 };
 
 /// Points of a page unless a request says how many.
@@ -36,7 +36,9 @@ pub(crate) async fn write(
         put(&entry, request)
     });
     let ids = written.await?;
-    app.metrics.points_written.fetch_add(ids.len() as u64, Relaxed);
+    app.metrics
+        .points_written
+        .fetch_add(ids.len() as u64, Relaxed);
     body::json(&WriteAnswer {
         ids: ids.iter().map(point_id).collect(),
     })
@@ -48,15 +50,20 @@ fn put(entry: &Entry, request: WriteRequest) -> ApiResult<Ids> {
     let ids = request.ids.map(|ids| ids.0);
     if request.vectors.is_empty() {
         return match ids {
-            Some(ids) if !ids.is_empty() => Err(ApiError::invalid("give a vector for each identifier")),
+            Some(ids) if !ids.is_empty() => {
+                Err(ApiError::invalid("give a vector for each identifier"))
+            }
             _ => Ok(Ids::Numbers(Vec::new())),
         };
     }
-    let rows = Rows::new(&request.vectors.data, request.vectors.dim).map_err(garlic_core::Error::from)?;
+    let rows =
+        Rows::new(&request.vectors.data, request.vectors.dim).map_err(garlic_core::Error::from)?;
     let columns = request.columns.unwrap_or_default();
     let columns = columns::to_batch(&columns, rows.len(), Some(&snapshot))?;
     match (request.mode, ids) {
-        (Mode::Add, ids) | (Mode::Upsert, ids @ None) => Ok(collection.add(rows, ids, columns.as_ref())?),
+        (Mode::Add, ids) | (Mode::Upsert, ids @ None) => {
+            Ok(collection.add(rows, ids, columns.as_ref())?)
+        }
         (Mode::Upsert, Some(ids)) => {
             collection.upsert(rows, &ids, columns.as_ref())?;
             Ok(ids)
@@ -89,8 +96,13 @@ fn read(
     let rows = columns::of_points(snapshot, numbers, names)?;
     let points = numbers.iter().zip(rows).map(|(number, row)| PointAnswer {
         id: point_id(snapshot.id(*number)),
-        columns: row.as_object().is_some_and(|row| !row.is_empty()).then_some(row),
-        vector: with_vectors.then(|| snapshot.index().get(*number)).flatten(),
+        columns: row
+            .as_object()
+            .is_some_and(|row| !row.is_empty())
+            .then_some(row),
+        vector: with_vectors
+            .then(|| snapshot.index().get(*number))
+            .flatten(),
     });
     Ok(points.collect())
 }
@@ -113,14 +125,27 @@ pub(crate) async fn get(
             return body::json(&PointsAnswer { points, next: None });
         }
         let mut about = Map::new();
-        about.insert("columns".into(), columns::of_points(&snapshot, &numbers, columns)?.into());
+        about.insert(
+            "columns".into(),
+            columns::of_points(&snapshot, &numbers, columns)?.into(),
+        );
         let index = snapshot.index();
         let vectors: Vec<f32> = match request.with_vectors {
-            true => numbers.iter().filter_map(|number| index.get(*number)).flatten().collect(),
+            true => numbers
+                .iter()
+                .filter_map(|number| index.get(*number))
+                .flatten()
+                .collect(),
             false => Vec::new(),
         };
         let dim = if request.with_vectors { index.dim() } else { 0 };
-        Ok(body::binary(&Value::Object(about), numbers.len(), dim, &vectors, &[]))
+        Ok(body::binary(
+            &Value::Object(about),
+            numbers.len(),
+            dim,
+            &vectors,
+            &[],
+        ))
     };
     app.pool.run(read).await
 }
@@ -162,7 +187,9 @@ pub(crate) async fn delete_one(
         Ok(entry.writable()?.remove(&ids)?)
     });
     let removed = removed.await?;
-    app.metrics.points_written.fetch_add(removed as u64, Relaxed);
+    app.metrics
+        .points_written
+        .fetch_add(removed as u64, Relaxed);
     body::json(&DeleteAnswer { removed })
 }
 
@@ -185,7 +212,9 @@ pub(crate) async fn delete(
         Ok(collection.remove(&ids)?)
     });
     let removed = removed.await?;
-    app.metrics.points_written.fetch_add(removed as u64, Relaxed);
+    app.metrics
+        .points_written
+        .fetch_add(removed as u64, Relaxed);
     body::json(&DeleteAnswer { removed })
 }
 
@@ -265,7 +294,12 @@ fn page(entry: &Arc<Entry>, request: &ScrollRequest, limit: usize) -> ApiResult<
     let next = numbers.get(limit).copied();
     numbers.truncate(limit);
     Ok(PointsAnswer {
-        points: read(&snapshot, &numbers, request.columns.as_deref(), request.with_vectors)?,
+        points: read(
+            &snapshot,
+            &numbers,
+            request.columns.as_deref(),
+            request.with_vectors,
+        )?,
         next,
     })
 }

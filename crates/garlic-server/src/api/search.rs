@@ -36,13 +36,18 @@ pub(crate) async fn search(
     let snapshot = entry.snapshot()?;
     let queries = take_queries(&snapshot, &mut request)?;
     let wanted = check(&snapshot, &request, queries.rows(), &app.options.limits)?;
-    app.metrics.queries.fetch_add(queries.rows() as u64, Relaxed);
+    app.metrics
+        .queries
+        .fetch_add(queries.rows() as u64, Relaxed);
 
     let rows = queries.rows();
     let (answers, request) = match (request.radius, request.filter.is_some()) {
         (None, false) => {
             let search = parameters(&request, wanted);
-            (app.pool.search(&snapshot, &search, queries.data).await?, request)
+            (
+                app.pool.search(&snapshot, &search, queries.data).await?,
+                request,
+            )
         }
         _ => {
             let (snapshot, limit) = (Arc::clone(&snapshot), app.options.limits.hits);
@@ -68,10 +73,15 @@ pub(crate) fn take_queries(snapshot: &Snapshot, request: &mut SearchRequest) -> 
     let given = std::mem::take(&mut request.vectors);
     let Some(ids) = &request.ids else {
         if given.is_empty() {
-            return Err(ApiError::invalid("give `vectors` to search for, or `ids` of points"));
+            return Err(ApiError::invalid(
+                "give `vectors` to search for, or `ids` of points",
+            ));
         }
         if given.dim != index.dim() {
-            let error = garlic_core::Error::Dimension { expected: index.dim(), found: given.dim };
+            let error = garlic_core::Error::Dimension {
+                expected: index.dim(),
+                found: given.dim,
+            };
             return Err(error.into());
         }
         return Ok(given);
@@ -86,12 +96,20 @@ pub(crate) fn take_queries(snapshot: &Snapshot, request: &mut SearchRequest) -> 
     }
     match data.is_empty() {
         true => Err(ApiError::invalid("give at least one identifier")),
-        false => Ok(Matrix { data, dim: index.dim() }),
+        false => Ok(Matrix {
+            data,
+            dim: index.dim(),
+        }),
     }
 }
 
 /// Checks what the server limits. Gives the number of neighbours to search for.
-fn check(snapshot: &Snapshot, request: &SearchRequest, queries: usize, limits: &Limits) -> ApiResult<usize> {
+fn check(
+    snapshot: &Snapshot,
+    request: &SearchRequest,
+    queries: usize,
+    limits: &Limits,
+) -> ApiResult<usize> {
     let k = request.k.unwrap_or(USUAL_K);
     if k > limits.k || k.saturating_mul(queries) > limits.hits {
         return Err(ApiError::limit(format!(
@@ -128,10 +146,20 @@ pub(crate) fn parameters(request: &SearchRequest, k: usize) -> Search {
 }
 
 /// Searches with a filter or a radius.
-fn find(snapshot: &Snapshot, request: &SearchRequest, k: usize, queries: &Matrix, limit: usize) -> ApiResult<Vec<Answer>> {
+fn find(
+    snapshot: &Snapshot,
+    request: &SearchRequest,
+    k: usize,
+    queries: &Matrix,
+    limit: usize,
+) -> ApiResult<Vec<Answer>> {
     let index = snapshot.index();
     let rows = Rows::new(&queries.data, queries.dim).map_err(garlic_core::Error::from)?;
-    let filter = request.filter.as_ref().map(|filter| snapshot.filter(filter)).transpose()?;
+    let filter = request
+        .filter
+        .as_ref()
+        .map(|filter| snapshot.filter(filter))
+        .transpose()?;
     let Some(radius) = request.radius else {
         let mut search = parameters(request, k);
         if let Some(filter) = filter {
@@ -166,7 +194,11 @@ fn find(snapshot: &Snapshot, request: &SearchRequest, k: usize, queries: &Matrix
 }
 
 /// Columns of all hits, one after the other.
-fn columns_of(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer]) -> ApiResult<Option<Vec<Value>>> {
+fn columns_of(
+    snapshot: &Snapshot,
+    request: &SearchRequest,
+    answers: &[Answer],
+) -> ApiResult<Option<Vec<Value>>> {
     let Some(names) = &request.columns else {
         return Ok(None);
     };
@@ -186,7 +218,11 @@ pub(crate) fn work(answers: &[Answer], dim: usize) -> Value {
     work
 }
 
-fn json_answer(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer]) -> ApiResult<Response> {
+fn json_answer(
+    snapshot: &Snapshot,
+    request: &SearchRequest,
+    answers: &[Answer],
+) -> ApiResult<Response> {
     let columns = columns_of(snapshot, request, answers)?;
     let mut columns = columns.map(Vec::into_iter);
     let index = snapshot.index();
@@ -208,8 +244,17 @@ fn json_answer(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer])
 }
 
 /// Distances and identifiers as arrays, with infinity and the largest number where there are fewer neighbours.
-fn binary_answer(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer], rows: usize) -> ApiResult<Response> {
-    let most = answers.iter().map(|answer| answer.hits.len()).max().unwrap_or(0);
+fn binary_answer(
+    snapshot: &Snapshot,
+    request: &SearchRequest,
+    answers: &[Answer],
+    rows: usize,
+) -> ApiResult<Response> {
+    let most = answers
+        .iter()
+        .map(|answer| answer.hits.len())
+        .max()
+        .unwrap_or(0);
     let wide = match request.radius {
         None => request.k.unwrap_or(USUAL_K),
         Some(_) => most,
@@ -222,8 +267,14 @@ fn binary_answer(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer
         ids.resize(ids.len() + wide - answer.hits.len(), u64::MAX);
     }
     let mut about = Map::new();
-    about.insert("counts".into(), answers.iter().map(|answer| answer.hits.len()).collect());
-    about.insert("exact".into(), answers.iter().map(|answer| answer.exact).collect());
+    about.insert(
+        "counts".into(),
+        answers.iter().map(|answer| answer.hits.len()).collect(),
+    );
+    about.insert(
+        "exact".into(),
+        answers.iter().map(|answer| answer.exact).collect(),
+    );
     if snapshot.is_named() {
         let names = answers.iter().flat_map(|answer| &answer.hits);
         let names: Value = names.map(|hit| point_id(snapshot.id(hit.id))).collect();
@@ -236,5 +287,11 @@ fn binary_answer(snapshot: &Snapshot, request: &SearchRequest, answers: &[Answer
     if request.with_stats {
         about.insert("stats".into(), work(answers, snapshot.index().dim()));
     }
-    Ok(body::binary(&Value::Object(about), rows, wide, &distances, &ids))
+    Ok(body::binary(
+        &Value::Object(about),
+        rows,
+        wide,
+        &distances,
+        &ids,
+    ))
 }

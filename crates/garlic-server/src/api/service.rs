@@ -17,7 +17,9 @@ pub(crate) async fn healthz() -> Response {
 pub(crate) async fn readyz(State(app): State<SharedApp>) -> ApiResult<Response> {
     match app.is_stopping.load(Relaxed) {
         false => Ok(typed("text/plain", "ready\n")),
-        true => Err(ApiError::busy("the server is shutting down; ask another one")),
+        true => Err(ApiError::busy(
+            "the server is shutting down; ask another one",
+        )),
     }
 }
 

@@ -36,12 +36,20 @@ impl http_body::Body for Pieces {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 }
 
-pub(crate) async fn download(State(app): State<SharedApp>, Path(name): Path<String>) -> ApiResult<Response> {
+pub(crate) async fn download(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
     let (mut file, length) = change(move || {
         let snapshot = entry.snapshot()?;
@@ -67,7 +75,10 @@ pub(crate) async fn download(State(app): State<SharedApp>, Path(name): Path<Stri
             });
             let ended = read.as_ref().map_or(true, Bytes::is_empty);
             // A client that has left takes nothing.
-            if read.as_ref().is_ok_and(Bytes::is_empty) || send.blocking_send(read).is_err() || ended {
+            if read.as_ref().is_ok_and(Bytes::is_empty)
+                || send.blocking_send(read).is_err()
+                || ended
+            {
                 break;
             }
         }
@@ -90,8 +101,14 @@ pub(crate) async fn restore(
     let limit = app.options.limits.snapshot;
     let mut body = request.into_body();
     // Beside the index that it becomes, where there is room for it.
-    let beside = place.path.parent().map(std::path::Path::to_owned).unwrap_or_default();
-    let mut file = change(move || tempfile::NamedTempFile::new_in(beside).map_err(|error| failed(&error))).await?;
+    let beside = place
+        .path
+        .parent()
+        .map(std::path::Path::to_owned)
+        .unwrap_or_default();
+    let mut file =
+        change(move || tempfile::NamedTempFile::new_in(beside).map_err(|error| failed(&error)))
+            .await?;
     let mut received = 0;
     loop {
         let piece = tokio::time::timeout(app.options.limits.time, next_piece(&mut body)).await;
@@ -115,9 +132,9 @@ pub(crate) async fn restore(
     change(move || {
         file.flush().map_err(|error| failed(&error))?;
         let wrong = |error: garlic_core::Error| match error {
-            garlic_core::Error::Format { source, .. } => {
-                ApiError::invalid(format!("the body is no index that can be restored: {source}"))
-            }
+            garlic_core::Error::Format { source, .. } => ApiError::invalid(format!(
+                "the body is no index that can be restored: {source}"
+            )),
             other => other.into(),
         };
         let index = AnyIndex::load(file.path()).map_err(wrong)?;

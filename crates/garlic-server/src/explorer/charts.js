@@ -109,11 +109,10 @@ export function curve(canvas, points, xName, yName) {
 export function short(value) {
   if (value === null || value === undefined || !Number.isFinite(Number(value))) return "–";
   const n = Number(value);
-  const sizes = [[1e9, "G"], [1e6, "M"], [1e4, "k"]];
-  for (const [size, name] of sizes) {
-    if (Math.abs(n) >= size) return `${(n / (name === "k" ? 1e3 : size)).toFixed(n / size >= 100 ? 0 : 1)}${name}`;
+  if (Number.isInteger(n) && Math.abs(n) < 1e8) return n.toLocaleString("en");
+  for (const [size, name] of [[1e9, "G"], [1e6, "M"]]) {
+    if (Math.abs(n) >= size) return `${(n / size).toFixed(n / size >= 100 ? 0 : 1)}${name}`;
   }
-  if (Number.isInteger(n)) return n.toLocaleString("en");
   return Math.abs(n) >= 100 ? n.toFixed(0) : n.toPrecision(3);
 }
 

@@ -41,7 +41,6 @@ export class Health {
   async look() {
     try {
       const now = { at: performance.now(), values: parse(await getText("/metrics")) };
-      this.first ??= now;
       const before = this.last ?? now;
       this.last = now;
       const value = (name) => now.values.get(name) ?? 0;
@@ -49,7 +48,7 @@ export class Health {
       const rate = (name) => (seconds > 0 ? (value(name) - (before.values.get(name) ?? 0)) / seconds : 0);
       this.rates.push(rate("garlic_queries_total"));
       this.rates = this.rates.slice(-HISTORY);
-      const buckets = this.buckets(now.values, this.first === now ? null : this.first.values);
+      const buckets = this.buckets(now.values);
       const tile = (number, name) => make("div", { class: "tile" }, make("b", {}, number), make("span", {}, name));
       const batches = value("garlic_search_batches_total");
       $("tiles").replaceChildren(
@@ -66,13 +65,13 @@ export class Health {
     } catch (error) { this.onError(error); }
   }
 
-  /** Searches by latency since the page was opened. */
-  buckets(now, first) {
+  /** Searches by latency. */
+  buckets(values) {
     const found = [];
-    for (const [name, count] of now) {
+    for (const [name, below] of values) {
       if (!name.startsWith("garlic_request_seconds_bucket") || !name.includes(SEARCH)) continue;
       const end = name.match(/le="([^"]+)"/)[1];
-      found.push({ end: end === "+Inf" ? Infinity : Number(end), below: count - (first?.get(name) ?? 0) });
+      found.push({ end: end === "+Inf" ? Infinity : Number(end), below });
     }
     found.sort((a, b) => a.end - b.end);
     const name = (end) => (end === Infinity ? "more" : end < 0.001 ? `${Math.round(end * 1e6)}µs` : end < 1 ? `${short(end * 1e3)}ms` : `${short(end)}s`);

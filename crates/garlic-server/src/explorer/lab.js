@@ -230,14 +230,24 @@ class Drawing {
   constructor(canvas, onChange) {
     Object.assign(this, { canvas, onChange });
     this.pen = [14, 14];
-    let down = false;
+    let last = null;
     const at = (event) => {
       const box = canvas.getBoundingClientRect();
       return [((event.clientX - box.left) / box.width) * 28, ((event.clientY - box.top) / box.height) * 28];
     };
-    canvas.addEventListener("pointerdown", (event) => { down = true; canvas.setPointerCapture(event.pointerId); this.dot(at(event)); });
-    canvas.addEventListener("pointermove", (event) => { if (down) this.dot(at(event)); });
-    canvas.addEventListener("pointerup", () => { down = false; this.onChange(); });
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      last = at(event);
+      this.dot(last);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (!last) return;
+      // A fast pen skips pixels: draw those between, too.
+      const now = at(event), steps = Math.ceil(2 * Math.hypot(now[0] - last[0], now[1] - last[1]));
+      for (let i = 1; i <= steps; i++) this.dot(now.map((v, axis) => last[axis] + ((v - last[axis]) * i) / steps));
+      last = now;
+    });
+    canvas.addEventListener("pointerup", () => { last = null; this.onChange(); });
     canvas.addEventListener("keydown", (event) => {
       const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
       if (moves[event.key]) this.pen = this.pen.map((v, i) => Math.min(27, Math.max(0, v + moves[event.key][i])));

@@ -1,7 +1,7 @@
 // Joins the parts of the page.
 
 import { getJson, indexPath, post, typedId } from "./api.js";
-import { ramp, short } from "./charts.js";
+import { make, ramp, short } from "./charts.js";
 import { Details } from "./details.js";
 import { Health } from "./health.js";
 import { Lab } from "./lab.js";
@@ -20,6 +20,14 @@ const map = new MapView($("map"), {
   onPoint: (id) => details.point(id).catch(onError),
   onError,
 });
+map.onKinds = (kinds) => {
+  const shown = [...kinds].slice(0, 12).map(([name, colour]) => {
+    const patch = make("i");
+    patch.style.background = colour;
+    return make("span", {}, patch, name.length > 24 ? `${name.slice(0, 24)}…` : name);
+  });
+  $("legend-kinds").replaceChildren(...(map.column ? shown : []), kinds.size > 12 && map.column ? "…" : "");
+};
 const details = new Details($("details"), { onSelect: (id) => select(id) });
 const labMap = new MapView($("lab-map"), { onError });
 const lab = new Lab(labMap, { onSelect: (id) => { open("map"); select(id); }, onError });
@@ -51,6 +59,7 @@ async function choose(name) {
   $("facts").textContent = `${short(current.points)} × ${current.dim}, ${current.metric}${current.writable ? "" : ", read-only"}`;
   $("colour").replaceChildren(new Option("none", ""), ...current.columns.map((column) => new Option(column.name, column.name)));
   map.column = "";
+  map.colours = new Map();
   details.show(current);
   lab.show(current);
   health.show(current);

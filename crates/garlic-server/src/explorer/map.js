@@ -14,8 +14,10 @@ export class MapView {
     this.column = "";
     this.overlay = null;
     this.kinds = new Map();
+    this.colours = new Map();
     this.clear();
-    new ResizeObserver(() => this.draw()).observe(canvas);
+    // A map that nobody has moved goes on to show all.
+    new ResizeObserver(() => (this.isMoved ? this.draw() : this.showAll())).observe(canvas);
     this.listen();
   }
 
@@ -25,6 +27,7 @@ export class MapView {
     this.selectedCell = this.selectedPlace = null;
     this.bins = [];
     this.view = { x: 0, y: 0, scale: 1 };
+    this.isMoved = false;
   }
 
   async load(info) {
@@ -51,6 +54,7 @@ export class MapView {
     const scale = 0.9 * Math.min(width / Math.max(right - left, 1e-6), height / Math.max(bottom - top, 1e-6));
     this.view = { x: (left + right) / 2, y: (top + bottom) / 2, scale: scale || 1 };
     this.moved();
+    this.isMoved = false;
   }
 
   /** Moves so that places are in view. */
@@ -90,6 +94,7 @@ export class MapView {
   }
 
   moved() {
+    this.isMoved = true;
     this.draw();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.fetchPoints(), FETCH_AFTER);
@@ -108,6 +113,9 @@ export class MapView {
       const ids = answer.about.ids ?? Array.from(answer.numbers, Number);
       this.points = { floats: answer.floats, ids, values: answer.about.values ?? null };
       this.canvas.dataset.points = ids.length;
+      this.kinds = new Map();
+      for (const value of this.points.values ?? []) this.kindOf(value);
+      this.onKinds?.(this.kinds);
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError") this.onError(error);
@@ -116,14 +124,15 @@ export class MapView {
 
   setColumn(column) {
     this.column = column;
-    this.kinds = new Map();
     this.fetchPoints();
   }
 
+  /** The colour of a value: the same one as long as the page is open. */
   kindOf(value) {
     const text = String(value);
-    if (!this.kinds.has(text)) this.kinds.set(text, KINDS[this.kinds.size % KINDS.length]);
-    return this.kinds.get(text);
+    if (!this.colours.has(text)) this.colours.set(text, KINDS[this.colours.size % KINDS.length]);
+    this.kinds.set(text, this.colours.get(text));
+    return this.colours.get(text);
   }
 
   draw() {
@@ -205,8 +214,9 @@ export class MapView {
     }
     const spread = this.view.scale * Math.hypot(this.data.bounds[2] - this.data.bounds[0], this.data.bounds[3] - this.data.bounds[1]);
     const { width, height } = this.canvas.getBoundingClientRect();
-    const isClose = spread > 2.5 * Math.hypot(width, height) || !this.showCells;
-    if (found >= 0 && (isClose || best < 2.5)) {
+    // Zoomed out, a click is for a cell.
+    const isClose = spread > 2 * Math.hypot(width, height) || !this.showCells;
+    if (found >= 0 && isClose) {
       this.selectPoint([floats[2 * found], floats[2 * found + 1]]);
       this.onPoint(ids[found]);
       return;

@@ -94,7 +94,15 @@ mod tests {
         assert_eq!(read("[3, 1]").unwrap(), Ids::Numbers(vec![3, 1]));
         assert_eq!(read("[\"a\"]").unwrap(), Ids::names(["a"]));
         assert_eq!(read("[]").unwrap(), Ids::Numbers(vec![]));
-        for wrong in ["[1, \"a\"]", "[\"a\", 1]", "[-1]", "[1.5]", "[null]", "7", "[[1]]"] {
+        for wrong in [
+            "[1, \"a\"]",
+            "[\"a\", 1]",
+            "[-1]",
+            "[1.5]",
+            "[null]",
+            "7",
+            "[[1]]",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

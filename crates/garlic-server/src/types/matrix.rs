@@ -158,8 +158,20 @@ mod tests {
     #[test]
     fn what_is_no_matrix_is_an_error_that_says_where() {
         let error = read("[[1, 2], [3]]").unwrap_err();
-        assert!(error.contains("vector 1 has 1 coordinates, those before it have 2"), "{error}");
-        for wrong in ["[[]]", "[1, [2]]", "[[1], 2]", "[null]", "[[\"x\"]]", "{}", "3", "[[[1]]]"] {
+        assert!(
+            error.contains("vector 1 has 1 coordinates, those before it have 2"),
+            "{error}"
+        );
+        for wrong in [
+            "[[]]",
+            "[1, [2]]",
+            "[[1], 2]",
+            "[null]",
+            "[[\"x\"]]",
+            "{}",
+            "3",
+            "[[[1]]]",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -17,7 +17,14 @@ fn keys_decide_who_reads_and_who_writes() {
     let lab = Lab::with(|options, _| options.keys = keys());
     let body = json!({ "dim": 2 }).to_string();
     let json = ("content-type", "application/json");
-    let create = |key: &str| lab.send("PUT", "/v1/indexes/a", &[("authorization", key), json], body.as_bytes());
+    let create = |key: &str| {
+        lab.send(
+            "PUT",
+            "/v1/indexes/a",
+            &[("authorization", key), json],
+            body.as_bytes(),
+        )
+    };
     create("Bearer nobody-nobody-nobody").expect_error(401, "no_key", &["Bearer"]);
     create("Basic write-write-write-write").expect_error(401, "no_key", &["Bearer"]);
     create(&format!("Bearer {READ}")).expect_error(403, "read_key", &["writing"]);
@@ -28,7 +35,14 @@ fn keys_decide_who_reads_and_who_writes() {
     list(&[("x-api-key", READ)]).expect(200);
     list(&[("x-api-key", WRITE)]).expect(200);
     assert_eq!(lab.send("GET", "/metrics", &[], &[]).status, 401);
-    for open in ["/", "/explorer.css", "/explorer/main.js", "/healthz", "/readyz", "/openapi.json"] {
+    for open in [
+        "/",
+        "/explorer.css",
+        "/explorer/main.js",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+    ] {
         assert_eq!(lab.get(open).status, 200, "{open}");
     }
 }
@@ -69,7 +83,13 @@ fn answers_of_the_page_have_a_policy() {
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
     assert_eq!(page.headers["x-content-type-options"], "nosniff");
     let text = String::from_utf8(page.body).unwrap();
-    assert!(!text.contains("http://") && !text.contains("https://"), "nothing from elsewhere");
-    assert!(!text.contains("style=") && !text.contains("onclick="), "nothing that the policy refuses");
+    assert!(
+        !text.contains("http://") && !text.contains("https://"),
+        "nothing from elsewhere"
+    );
+    assert!(
+        !text.contains("style=") && !text.contains("onclick="),
+        "nothing that the policy refuses"
+    );
     assert_eq!(lab.get("/explorer/other.js").status, 404);
 }

@@ -88,7 +88,13 @@ impl Lab {
         }
     }
 
-    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
         let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.address));
@@ -100,7 +106,12 @@ impl Lab {
         Answer {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
-            body: response.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap(),
+            body: response
+                .body_mut()
+                .with_config()
+                .limit(1 << 30)
+                .read_to_vec()
+                .unwrap(),
         }
     }
 
@@ -128,7 +139,9 @@ impl Lab {
     /// The value of a metric.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let text = String::from_utf8(self.get("/metrics").body).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name} ")));
         line.map_or(0.0, |value| value.parse().unwrap())
     }
 }
@@ -148,13 +161,18 @@ pub(crate) fn vectors(rows: usize, dim: usize, seed: u64) -> Vec<f32> {
 }
 
 pub(crate) fn lists(data: &[f32], dim: usize) -> Value {
-    data.chunks_exact(dim).map(|row| row.iter().map(|v| Value::from(*v)).collect::<Value>()).collect()
+    data.chunks_exact(dim)
+        .map(|row| row.iter().map(|v| Value::from(*v)).collect::<Value>())
+        .collect()
 }
 
 /// An index file of random vectors.
 pub(crate) fn save_index(path: &Path, rows: usize, dim: usize, seed: u64) {
     let data = vectors(rows, dim, seed);
-    let index = Index::builder().threads(2).build(Rows::new(&data, dim).unwrap()).unwrap();
+    let index = Index::builder()
+        .threads(2)
+        .build(Rows::new(&data, dim).unwrap())
+        .unwrap();
     index.save(path).unwrap();
 }
 

@@ -11,7 +11,9 @@ use crate::client::{Lab, lists, vectors};
 
 fn connect(lab: &Lab) -> TcpStream {
     let stream = TcpStream::connect(lab.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     stream
 }
 
@@ -30,13 +32,18 @@ fn slow_heads_and_bodies_end_and_others_are_served_meanwhile() {
         options.limits.time = Duration::from_millis(300);
     });
     let mut slow_head = connect(&lab);
-    slow_head.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx:").unwrap();
+    slow_head
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx:")
+        .unwrap();
     let mut slow_body = connect(&lab);
     let head = "PUT /v1/indexes/a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     slow_body.write_all(head.as_bytes()).unwrap();
     assert_eq!(lab.get("/healthz").status, 200);
     let answer = rest(slow_body);
-    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("did not arrive in time"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 408") && answer.contains("did not arrive in time"),
+        "{answer}"
+    );
     assert!(!rest(slow_head).starts_with("HTTP/1.1 2"));
     lab.get("/v1/indexes/a").expect_error(404, "no_index", &[]);
     lab.put("/v1/indexes/a", &json!({ "dim": 2 })).expect(200);
@@ -46,7 +53,8 @@ fn slow_heads_and_bodies_end_and_others_are_served_meanwhile() {
 fn large_bodies_are_refused_before_and_while_they_are_read() {
     let lab = Lab::with(|options, _| options.limits.body = 2000);
     let json = ("content-type", "application/json");
-    lab.send("PUT", "/v1/indexes/a", &[json], &[b' '; 2001]).expect_error(413, "too_large", &["2000"]);
+    lab.send("PUT", "/v1/indexes/a", &[json], &[b' '; 2001])
+        .expect_error(413, "too_large", &["2000"]);
     let mut stream = connect(&lab);
     let head = "PUT /v1/indexes/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -74,7 +82,10 @@ fn more_requests_than_allowed_get_429_and_health_is_told_all_the_same() {
     let refused = lab.get("/v1/indexes");
     refused.expect_error(429, "too_many_requests", &["try again"]);
     assert_eq!(refused.headers["retry-after"], "1");
-    assert_eq!((lab.get("/healthz").status, lab.get("/readyz").status), (200, 200));
+    assert_eq!(
+        (lab.get("/healthz").status, lab.get("/readyz").status),
+        (200, 200)
+    );
     first.write_all(b"{\"dim\": 2}").unwrap();
     assert!(rest(first).starts_with("HTTP/1.1 200"));
     lab.get("/v1/indexes").expect(200);
@@ -83,22 +94,30 @@ fn more_requests_than_allowed_get_429_and_health_is_told_all_the_same() {
 #[test]
 fn clients_that_leave_free_what_they_held() {
     let lab = Lab::with(|options, _| options.limits.requests = 4);
-    lab.put("/v1/indexes/a", &json!({ "vectors": lists(&vectors(500, 4, 1), 4) })).expect(200);
+    lab.put(
+        "/v1/indexes/a",
+        &json!({ "vectors": lists(&vectors(500, 4, 1), 4) }),
+    )
+    .expect(200);
     for round in 0..20 {
         let mut stream = connect(&lab);
-        let body = json!({ "vectors": lists(&vectors(50, 4, round), 4), "exact": true }).to_string();
+        let body =
+            json!({ "vectors": lists(&vectors(50, 4, round), 4), "exact": true }).to_string();
         let head = format!(
             "POST /v1/indexes/a/search HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(&body.as_bytes()[..body.len() - round as usize]).unwrap();
+        stream
+            .write_all(&body.as_bytes()[..body.len() - round as usize])
+            .unwrap();
         stream.shutdown(Shutdown::Both).unwrap();
     }
     while lab.metric("garlic_requests_in_flight") > 0.0 {
         thread::yield_now();
     }
-    lab.post("/v1/indexes/a/search", &json!({ "ids": [3] })).expect(200);
+    lab.post("/v1/indexes/a/search", &json!({ "ids": [3] }))
+        .expect(200);
     assert_eq!(lab.metric("garlic_panics_total"), 0.0);
 }
 
