@@ -236,7 +236,9 @@ def search(name: str, queries: ArrayLike, k: int, options: Mapping[str, Any], co
     return tuple(result)
 
 
-def range_search(name: str, queries: ArrayLike, radius: float, recall: float | None, allowed: Any) -> Steps[Any]:
+def range_search(
+    name: str, queries: ArrayLike, radius: float, recall: float | None, allowed: Any
+) -> Steps[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]]:
     """All points within a radius: limits, distances and identifiers."""
     q = vectors(queries, "queries")
     about = {"radius": float(radius), "recall": recall, "filter": expression(allowed)}
@@ -267,7 +269,7 @@ def write(name: str, x: ArrayLike, ids: Any, columns: Any, mode: str) -> Steps[N
 
 
 def remove(name: str, ids: Any, allowed: str | None) -> Steps[int]:
-    body = {"filter": allowed} if ids is None else {"ids": ids_list(ids)}
+    body: dict[str, Any] = {"filter": allowed} if ids is None else {"ids": ids_list(ids)}
     found = yield from ask("POST", f"{index_path(name)}/points/delete", body)
     return int(found["removed"])
 
@@ -315,7 +317,7 @@ def ids(name: str, allowed: str | None) -> Steps[NDArray[Any]]:
     found: list[Any] = []
     start: int | None = 0
     while start is not None:
-        body = {"limit": PAGE, "from": start, "filter": allowed, "columns": []}
+        body: dict[str, Any] = {"limit": PAGE, "from": start, "filter": allowed, "columns": []}
         page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
         found.extend(point["id"] for point in page["points"])
         start = page["next"]

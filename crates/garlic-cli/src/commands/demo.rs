@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use garlic_ann::NeighborIndex as _;
 use garlic_eval::demo::{self, Budget, DemoOptions, DemoResult, DemoStage, ShapeRecall};
 use garlic_eval::{GARLIC_DEFAULT, GARLIC_PAPER};
 use garlic_table::FirstRows;
