@@ -2,7 +2,11 @@
 
 import asyncio
 import datetime
+import shutil
+import ssl
+import subprocess
 import uuid
+import warnings
 
 import garlic_ann as garlic
 import numpy as np
@@ -152,6 +156,31 @@ def test_keys_and_read_only_files(program, tmp_path, points, built):
             reader.remove([3])
         with pytest.raises(RefusedError, match="read-only"):
             Client(url, write).index("fixed").remove([3])
+
+
+def test_tls(program, tmp_path, built, points):
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        message = "NOT TESTED: TLS of the server, for want of openssl"
+        warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", *names]
+    subprocess.run([openssl, *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    built.save(tmp_path / "fixed.garlic")
+    with served(program, tmp_path / "fixed.garlic", "--tls-cert", certificate, "--tls-key", key) as url:
+        assert url.startswith("https://")
+        with Client(url, certificates=str(certificate)) as client:
+            assert client.index("fixed").search(points[3], k=1)[1].tolist() == [3]
+
+        async def ask():
+            async with AsyncClient(url, certificates=str(certificate)) as many:
+                return await many.index("fixed").count()
+
+        assert asyncio.run(ask()) == len(points)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            Client(url).indexes()
 
 
 def test_a_connection_that_the_server_closed_is_opened_again(client, url):

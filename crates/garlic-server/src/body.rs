@@ -104,7 +104,7 @@ impl Received {
             }
             Ok(())
         };
-        match tokio::time::timeout(app.options.limits.time, read).await {
+        match tokio::time::timeout(app.options.limits.idle, read).await {
             Ok(done) => done?,
             Err(_) => {
                 let message =

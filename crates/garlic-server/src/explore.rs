@@ -295,7 +295,7 @@ fn bounds(places: &[[f32; 2]]) -> [f32; 4] {
 
 /// The latest map of an index.
 #[derive(Default)]
-pub(crate) struct MapCache(Mutex<Option<Kept>>);
+pub(crate) struct MapCache(Arc<Mutex<Option<Kept>>>);
 
 struct Kept {
     snapshot: Arc<Snapshot>,
@@ -304,30 +304,35 @@ struct Kept {
 }
 
 impl MapCache {
-    /// The map of a snapshot, or of one a few seconds older. It is made once, however many ask for it.
+    /// The map of a snapshot, or of one a few seconds older. It is made once, however many ask for it, and kept even if all of
+    /// them give up.
     pub(crate) async fn get(
         &self,
         snapshot: &Arc<Snapshot>,
     ) -> ApiResult<(Arc<Snapshot>, Arc<Map>)> {
-        let mut kept = self.0.lock().await;
-        if let Some(known) = &*kept
-            && (Arc::ptr_eq(&known.snapshot, snapshot) || known.made.elapsed() < RENEW_AFTER)
-        {
-            return Ok((Arc::clone(&known.snapshot), Arc::clone(&known.map)));
-        }
         if snapshot.index().is_empty() {
             return Err(ApiError::invalid(
                 "an index without points has no map; add some",
             ));
         }
-        let of = Arc::clone(snapshot);
-        let map = Arc::new(change(move || Map::of(&of)).await?);
-        *kept = Some(Kept {
-            snapshot: Arc::clone(snapshot),
-            map: Arc::clone(&map),
-            made: Instant::now(),
+        let (cache, snapshot) = (Arc::clone(&self.0), Arc::clone(snapshot));
+        let made = tokio::spawn(async move {
+            let mut kept = cache.lock().await;
+            if let Some(known) = &*kept
+                && (Arc::ptr_eq(&known.snapshot, &snapshot) || known.made.elapsed() < RENEW_AFTER)
+            {
+                return Ok((Arc::clone(&known.snapshot), Arc::clone(&known.map)));
+            }
+            let of = Arc::clone(&snapshot);
+            let map = Arc::new(change(move || Map::of(&of)).await?);
+            *kept = Some(Kept {
+                snapshot: Arc::clone(&snapshot),
+                map: Arc::clone(&map),
+                made: Instant::now(),
+            });
+            Ok((snapshot, map))
         });
-        Ok((Arc::clone(snapshot), map))
+        made.await.unwrap_or_else(|_| Err(ApiError::internal()))
     }
 }
 

@@ -9,12 +9,13 @@ use std::task::Poll;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::{ApiError, ApiResult};
 use crate::keys::Access;
+use crate::options::Limits;
 use crate::routes::{Limit, Route};
 use crate::server::{App, SharedApp};
 
@@ -23,43 +24,55 @@ pub(crate) async fn pass(State(app): State<SharedApp>, request: Request, next: N
     let started = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let path = path.as_ref().map_or("", MatchedPath::as_str);
-    let found = app
-        .routes
-        .iter()
-        .position(|r| r.path == path && r.method == method);
-    let route = found.map(|at| &app.routes[at]);
+    let path = path.as_ref().map(MatchedPath::as_str);
+    // What answers GET answers HEAD.
+    let asked = if method == Method::HEAD {
+        &Method::GET
+    } else {
+        &method
+    };
+    let is_route = |route: &Route| Some(route.path) == path && route.method == *asked;
+    let found = app.routes.iter().position(is_route);
+    let route = match (found, path) {
+        (Some(at), _) => Ok(Some(&app.routes[at])),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(not_allowed()),
+    };
     let mut response = match run(&app, route, request, next).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
     let (status, took) = (response.status().as_u16(), started.elapsed());
     app.metrics.answered(found, status, took);
-    let micros = took.as_micros() as u64;
+    let (micros, route) = (took.as_micros() as u64, path.unwrap_or("none"));
     match status {
-        500.. => tracing::warn!(%method, route = path, status, micros, "answered"),
-        _ => tracing::debug!(%method, route = path, status, micros, "answered"),
+        500.. => tracing::warn!(%method, route, status, micros, "answered"),
+        _ => tracing::debug!(%method, route, status, micros, "answered"),
     }
     response
 }
 
+/// A method that a path does not take.
+fn not_allowed() -> ApiError {
+    let message =
+        "this address does not take this method; GET /openapi.json describes what it takes";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+}
+
+/// Checks a request and runs it. Nothing is run that is not in the table of routes, but the answer to unknown paths.
 async fn run(
     app: &Arc<App>,
-    route: Option<&Route>,
+    route: ApiResult<Option<&Route>>,
     request: Request,
     next: Next,
 ) -> ApiResult<Response> {
     check_source(app, request.headers())?;
-    let Some(route) = route else {
-        // Unknown methods of known paths; the handler says which ones there are.
+    let Some(route) = route? else {
         return Ok(next.run(request).await);
     };
     check_key(app, route, request.headers())?;
@@ -77,7 +90,9 @@ async fn run(
     };
     match route.limit {
         Limit::Time => {
-            let done = tokio::time::timeout(app.options.limits.time, work).await;
+            let Limits { time, idle, .. } = app.options.limits;
+            // A body may take `idle`, and has an error of its own.
+            let done = tokio::time::timeout(time + idle, work).await;
             done.unwrap_or_else(|_| Err(ApiError::timeout()))
         }
         _ => work.await,

@@ -13,7 +13,7 @@
 //! options.indexes.push("pages=pages.garlic".parse()?);
 //! let server = Server::bind(options)?;
 //! println!("http://{}", server.address());
-//! server.run()?; // until SIGTERM or SIGINT
+//! server.run(); // until SIGTERM or SIGINT
 //! # Ok(())
 //! # }
 //! ```

@@ -84,9 +84,10 @@ pub struct Limits {
     pub requests: usize,
     /// Open connections.
     pub connections: usize,
-    /// Time of a request, from its head to its answer. Builds, snapshots and compactions have no limit.
+    /// Time to answer a request whose body is there. Builds, snapshots and compactions have no limit.
     pub time: Duration,
-    /// Time to send the head of a request, to wait for the next one on a connection, and between two writes.
+    /// Time to send the head of a request, to send its body, to wait for the next one on a connection, and between two
+    /// writes.
     pub idle: Duration,
 }
 

@@ -212,37 +212,44 @@ impl Shared {
         }
     }
 
-    fn answer(&self, mut first: Query, mut joined: Vec<Query>) {
-        joined.retain(|query| !query.reply.is_closed());
+    /// Answers queries of one kind, of clients that still wait.
+    fn answer(&self, first: Query, joined: Vec<Query>) {
+        let mut all: Vec<Query> = std::iter::once(first).chain(joined).collect();
+        all.retain(|query| !query.reply.is_closed());
+        let counts: Vec<usize> = all.iter().map(Query::count).collect();
+        let found = match all.split_first_mut() {
+            None => return,
+            Some((first, others)) => {
+                let own = first.rows.len();
+                first
+                    .rows
+                    .extend(others.iter().flat_map(|query| &query.rows));
+                let found = first.run();
+                first.rows.truncate(own);
+                found
+            }
+        };
         self.batches.fetch_add(1, Relaxed);
-        let counts: Vec<usize> = joined.iter().map(Query::count).collect();
-        let own = first.count();
         self.queries
-            .fetch_add((own + counts.iter().sum::<usize>()) as u64, Relaxed);
-        let alone = first.rows.len();
-        for query in &joined {
-            first.rows.extend_from_slice(&query.rows);
-        }
-        let found = first.run();
-        first.rows.truncate(alone);
+            .fetch_add(counts.iter().sum::<usize>() as u64, Relaxed);
         match found {
             Ok(mut answers) => {
-                for (query, count) in joined.into_iter().zip(counts).rev() {
-                    let _ = query
-                        .reply
-                        .send(Ok(answers.split_off(answers.len() - count)));
+                for (query, count) in all.into_iter().zip(counts).rev() {
+                    let own = answers.split_off(answers.len() - count);
+                    let _ = query.reply.send(Ok(own));
                 }
-                let _ = first.reply.send(Ok(answers));
             }
             // A query that is wrong must not spoil the others, and its error names its own row.
-            Err(_) if !joined.is_empty() => {
-                for query in std::iter::once(first).chain(joined) {
+            Err(_) if all.len() > 1 => {
+                for query in all {
                     let found = query.run();
                     let _ = query.reply.send(found);
                 }
             }
             Err(error) => {
-                let _ = first.reply.send(Err(error));
+                if let Some(query) = all.pop() {
+                    let _ = query.reply.send(Err(error));
+                }
             }
         }
     }

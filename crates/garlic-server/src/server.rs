@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -100,6 +100,8 @@ pub struct Server {
     tls: Option<TlsAcceptor>,
     address: SocketAddr,
     stop: Handle,
+    /// Taken over before anybody knows that the server runs.
+    signals: [Signal; 2],
 }
 
 impl std::fmt::Debug for Server {
@@ -131,9 +133,11 @@ impl Server {
             .enable_all()
             .build()
             .map_err(StartError::System)?;
-        let listener = {
+        let (listener, signals) = {
             let _inside = runtime.enter();
-            TcpListener::from_std(listener).map_err(failed)?
+            let on = |kind| signal(kind).map_err(StartError::System);
+            let signals = [on(SignalKind::terminate())?, on(SignalKind::interrupt())?];
+            (TcpListener::from_std(listener).map_err(failed)?, signals)
         };
         let (_, routes) = routes::router();
         let app = App {
@@ -155,6 +159,7 @@ impl Server {
             listener,
             tls,
             stop: Handle(Arc::new(watch::Sender::new(false))),
+            signals,
         })
     }
 
@@ -176,9 +181,7 @@ impl Server {
     /// Answers requests until SIGTERM or SIGINT comes, or [`Handle::stop`] is called. Then it finishes the requests that
     /// have begun and syncs the indexes.
     ///
-    /// # Errors
-    /// [`StartError::System`] if signals cannot be handled.
-    pub fn run(self) -> Result<(), StartError> {
+    pub fn run(self) {
         let Self {
             app,
             runtime,
@@ -186,13 +189,8 @@ impl Server {
             tls,
             address,
             stop,
+            signals,
         } = self;
-        let signals = {
-            let _inside = runtime.enter();
-            let terminate = signal(SignalKind::terminate()).map_err(StartError::System)?;
-            let interrupt = signal(SignalKind::interrupt()).map_err(StartError::System)?;
-            [terminate, interrupt]
-        };
         for mut signal in signals {
             let (stop, app) = (stop.clone(), Arc::clone(&app));
             runtime.spawn(async move {
@@ -204,7 +202,6 @@ impl Server {
         let (router, _) = routes::router();
         let router = router
             .fallback(not_found)
-            .method_not_allowed_fallback(not_allowed)
             .layer(axum::middleware::from_fn_with_state(
                 Arc::clone(&app),
                 gate::pass,
@@ -223,19 +220,12 @@ impl Server {
         drop(runtime);
         app.registry.sync();
         tracing::info!("stopped");
-        Ok(())
     }
 }
 
 async fn not_found() -> axum::response::Response {
     let message = "there is nothing at this address; GET /openapi.json describes what there is";
     ApiError::new(StatusCode::NOT_FOUND, "not_found", message).into_response()
-}
-
-async fn not_allowed() -> axum::response::Response {
-    let message =
-        "this address does not take this method; GET /openapi.json describes what it takes";
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message).into_response()
 }
 
 /// Lets the process open as many files, and so connections, as its user may.

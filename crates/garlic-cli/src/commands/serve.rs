@@ -94,11 +94,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     })?;
     let scheme = if server.is_tls() { "https" } else { "http" };
     output::print(&format!("serving at {scheme}://{}/\n", server.address()))?;
-    // The server handles Ctrl-C itself.
-    let _watch = Watch::start();
-    server
-        .run()
-        .map_err(|error| Fault::failed(error.to_string()))
+    let _watch = Watch::silent();
+    server.run();
+    Ok(())
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {

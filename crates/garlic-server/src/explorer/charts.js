@@ -150,6 +150,6 @@ export function make(tag, attributes = {}, ...children) {
 
 /** A table of names and values. */
 export function facts(pairs) {
-  const row = ([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "number" }, value instanceof Node ? value : String(value)));
+  const row = ([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "value" }, value instanceof Node ? value : String(value)));
   return make("table", {}, make("tbody", {}, ...pairs.map(row)));
 }

@@ -35,6 +35,15 @@ fn keys_decide_who_reads_and_who_writes() {
     list(&[("x-api-key", READ)]).expect(200);
     list(&[("x-api-key", WRITE)]).expect(200);
     assert_eq!(lab.send("GET", "/metrics", &[], &[]).status, 401);
+    let head = |path: &str, headers: &[(&str, &str)]| lab.send("HEAD", path, headers, &[]).status;
+    for path in ["/v1/indexes", "/metrics", "/v1/indexes/a/snapshot"] {
+        assert_eq!(head(path, &[]), 401, "HEAD needs the keys of GET");
+    }
+    assert_eq!(head("/v1/indexes", &[("x-api-key", READ)]), 200);
+    for method in ["OPTIONS", "PATCH", "TRACE"] {
+        let refused = lab.send(method, "/v1/indexes", &[], &[]).status;
+        assert_eq!(refused, 405, "{method}");
+    }
     for open in [
         "/",
         "/explorer.css",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use garlic_ann::{Index, Rows};
 use garlic_linalg::{random_stream, uniform_unit};
-use garlic_server::{Handle, Options, Server, StartError};
+use garlic_server::{Handle, Options, Server};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) struct Lab {
     pub(crate) address: SocketAddr,
     handle: Handle,
-    thread: Option<JoinHandle<Result<(), StartError>>>,
+    thread: Option<JoinHandle<()>>,
     agent: ureq::Agent,
     folder: TempDir,
 }
@@ -84,7 +84,7 @@ impl Lab {
     pub(crate) fn stop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
-            thread.join().unwrap().unwrap();
+            thread.join().unwrap();
         }
     }
 
