@@ -84,7 +84,7 @@ pub use garlic_core::{NeighborIndex, NeighborSearcher};
 pub use live::Live;
 pub use partition::CellShape;
 pub use plan::{Calibration, EXHAUSTIVE_POINTS, GraphDecision, Setting};
-pub use search::Searcher;
+pub use search::{BinShape, Searcher, Trace, TracedCandidate, TracedCell};
 pub use segment::Index;
 pub use tune::{Cause, Exhaustive};
 pub use update::Drift;

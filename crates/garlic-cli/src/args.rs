@@ -4,14 +4,14 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     add, build, compact, completions, config, convert, datasets, demo, eval, inspect, man, remove,
-    search, tune, upsert, verify,
+    search, serve, tune, upsert, verify,
 };
 
 /// Nearest-neighbour search with recall targets.
 ///
 /// `build` makes an index from a set of vectors. The index contains the vectors. It is a file, or with --live a
 /// directory that keeps every change. `search` finds neighbours and `eval` measures searches; --recall names the
-/// recall target. `add`, `upsert`, `remove`, `compact` and `tune` change an index. `inspect` and `verify` examine it. Every command takes
+/// recall target. `serve` answers searches over HTTP. `add`, `upsert`, `remove`, `compact` and `tune` change an index. `inspect` and `verify` examine it. Every command takes
 /// an index file or an index directory.
 #[derive(Debug, Parser)]
 #[command(
@@ -36,6 +36,7 @@ Examples:
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs          find neighbours
   garlic search fm.garlic queries.npy -k 10 -o hits.ivecs --exact  exact search
   garlic add fm.garlic more.npy                                    add vectors
+  garlic serve fm.garlic                                           searches over HTTP, and a page to look at it
 
 Data:
   Formats are .parquet, .arrow (.feather), .npy, .npz, .csv, .tsv, .hdf5 (ANN-Benchmarks), .fvecs,
@@ -56,6 +57,7 @@ Exit codes:
 pub(crate) enum Command {
     Build(build::Args),
     Search(search::Args),
+    Serve(serve::Args),
     Eval(eval::Args),
     Add(add::Args),
     Upsert(upsert::Args),

@@ -10,6 +10,8 @@ use crate::exit::{Code, Fault};
 
 /// Whether somebody watches [`FLAG`].
 static WATCHED: AtomicBool = AtomicBool::new(false);
+/// Whether that one tells about it.
+static SILENT: AtomicBool = AtomicBool::new(false);
 static FLAG: std::sync::OnceLock<Arc<AtomicBool>> = std::sync::OnceLock::new();
 
 fn flag() -> &'static Arc<AtomicBool> {
@@ -25,7 +27,9 @@ pub(crate) fn install() -> anyhow::Result<()> {
         if again || !WATCHED.load(SeqCst) {
             process::exit(Code::Cancelled as i32);
         }
-        eprintln!("garlic: cancelling; press Ctrl-C again to stop at once");
+        if !SILENT.load(SeqCst) {
+            eprintln!("garlic: cancelling; press Ctrl-C again to stop at once");
+        }
     })
     .map_err(|e| Fault::failed(format!("cannot handle Ctrl-C: {e}")))
 }
@@ -38,6 +42,12 @@ impl Watch {
     pub(crate) fn start() -> Self {
         WATCHED.store(true, SeqCst);
         Self(())
+    }
+
+    /// Starts to watch for work that hears of Ctrl-C itself: the first one says and does nothing here.
+    pub(crate) fn silent() -> Self {
+        SILENT.store(true, SeqCst);
+        Self::start()
     }
 
     /// The flag, for the library.

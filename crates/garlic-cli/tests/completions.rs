@@ -4,9 +4,10 @@ mod common;
 
 use common::{Lab, command, finish};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "build",
     "search",
+    "serve",
     "eval",
     "add",
     "remove",

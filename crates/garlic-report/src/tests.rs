@@ -197,6 +197,8 @@ fn demo() -> DemoResult {
         clusters: [24, 25, 26],
         kernels: "scalar".into(),
         trained,
+        index: None,
+        shapes: Vec::new(),
     }
 }
 

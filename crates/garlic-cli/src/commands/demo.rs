@@ -1,10 +1,12 @@
 //! `garlic demo`: a tour on synthetic data.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use garlic_eval::demo::{self, Budget, DemoOptions, DemoResult, DemoStage, ShapeRecall};
 use garlic_eval::{GARLIC_DEFAULT, GARLIC_PAPER};
+use garlic_table::FirstRows;
 use serde::Serialize;
 
 use crate::args::{positive, share};
@@ -18,7 +20,8 @@ use crate::table::{self, Table};
 /// Index synthetic data, and compare with k-means cells and brute force
 ///
 /// The data are needles, pancakes and balls of different density. Both presets index them: paper with the parameters
-/// below, default without any. Tables go to standard output. A report with plots goes to DIR/report.html.
+/// below, default without any. Tables go to standard output. A report with plots goes to DIR/report.html, and the index
+/// of preset default to DIR/index.garlic, which `garlic serve` shows in a browser.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -86,18 +89,21 @@ struct Measured<'a> {
     result: &'a DemoResult,
     /// The page; null when this program makes none.
     report: Option<&'a Path>,
+    /// The index of the default preset.
+    index: &'a Path,
 }
 
 /// Runs the demo.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let page = args.out.join("report.html");
     let page = report::AVAILABLE.then_some(page.as_path());
-    if let Some(page) = page {
-        std::fs::create_dir_all(&args.out).map_err(|e| {
-            let folder = args.out.display();
-            Fault::failed(format!("cannot make the folder {folder}: {e}"))
-        })?;
-        output::check_regular(page, &[])?;
+    let index = args.out.join("index.garlic");
+    std::fs::create_dir_all(&args.out).map_err(|e| {
+        let folder = args.out.display();
+        Fault::failed(format!("cannot make the folder {folder}: {e}"))
+    })?;
+    for file in page.into_iter().chain([index.as_path()]) {
+        output::check_regular(file, &[])?;
     }
     let options = args.options();
 
@@ -115,7 +121,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Ok(mut state) = state.lock() {
         state.0.finish();
     }
-    let result = result?;
+    let mut result = result?;
+    save_index(&mut result, &index)?;
     if let Some(page) = page {
         let text = report::demo_page(&options, &result)?;
         output::write_file(page, |out| out.write_all(text.as_bytes()))?;
@@ -124,9 +131,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return output::print_json(&Measured {
             result: &result,
             report: page,
+            index: &index,
         });
     }
-    output::print(&readable(&options, &result, page))
+    output::print(&readable(&options, &result, page, &index))
+}
+
+/// Writes the index of the default preset, with the shape of each point's cluster as a column.
+fn save_index(result: &mut DemoResult, path: &Path) -> anyhow::Result<()> {
+    let Some(index) = result.index.take() else {
+        return Ok(());
+    };
+    let shapes = StringArray::from_iter_values(result.shapes.iter().map(|shape| shape.name()));
+    let shapes: ArrayRef = Arc::new(shapes);
+    let columns = RecordBatch::try_from_iter([("shape", shapes)])?;
+    let rows = FirstRows::new(index.len(), None, Some(&columns))?;
+    rows.attach(index.into())
+        .save(path)
+        .map_err(|e| output::save_error(path, e))
 }
 
 fn name(stage: DemoStage) -> &'static str {
@@ -141,7 +163,12 @@ fn name(stage: DemoStage) -> &'static str {
     }
 }
 
-fn readable(options: &DemoOptions, result: &DemoResult, page: Option<&Path>) -> String {
+fn readable(
+    options: &DemoOptions,
+    result: &DemoResult,
+    page: Option<&Path>,
+    index: &Path,
+) -> String {
     let seconds = &result.seconds;
     let facts = table::list(&[
         (
@@ -178,10 +205,12 @@ fn readable(options: &DemoOptions, result: &DemoResult, page: Option<&Path>) -> 
     format!(
         "{facts}\nRecall@1 at equal candidates (brute force: 1.0000 at {n})\n{}\
          \nRecall@1 at equal work, in distance equivalents (brute force: 1.0000 at {n})\n{}\
-         \nRecall@1 by shape of the cluster, at equal candidates\n{shapes}\nk-means: as many cells; k-means x4: four times as many.\nReport: {}\n",
+         \nRecall@1 by shape of the cluster, at equal candidates\n{shapes}\nk-means: as many cells; k-means x4: four times as many.\nReport: {}\n\
+         To look at the index: garlic serve {}, then open the address that it prints\n",
         budgets("candidates", &result.by_candidates),
         budgets("work", &result.by_work),
         report,
+        index.display(),
         n = table::count(options.points),
     )
 }

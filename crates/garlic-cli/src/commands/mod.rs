@@ -13,6 +13,7 @@ pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod remove;
 pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod tune;
 pub(crate) mod upsert;
 pub(crate) mod verify;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Build(args) => build::run(&args),
         Command::Search(args) => search::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Upsert(args) => upsert::run(&args),

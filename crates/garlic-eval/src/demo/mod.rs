@@ -159,6 +159,12 @@ pub struct DemoResult {
     /// What training made of the published index, for the report; too long for a summary.
     #[serde(skip)]
     pub trained: TrainedCells,
+    /// The index of the default preset, to look at.
+    #[serde(skip)]
+    pub index: Option<Index>,
+    /// The shape of the cluster of each of its points.
+    #[serde(skip)]
+    pub shapes: Vec<Stratum>,
 }
 
 /// Candidates at which the methods are compared.
@@ -248,6 +254,8 @@ pub fn run(
         clusters: data.clusters,
         kernels: garlic_simd::level().name().into(),
         trained: TrainedCells::of(&index, base, &shapes),
+        shapes: data.strata,
+        index: Some(default),
     })
 }
 

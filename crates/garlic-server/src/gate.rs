@@ -1,0 +1,167 @@
+//! What every request passes: the checks before its handler, and the counting and logging after it.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::{ApiError, ApiResult};
+use crate::keys::Access;
+use crate::options::Limits;
+use crate::routes::{Limit, Route};
+use crate::server::{App, SharedApp};
+
+/// Runs a request.
+pub(crate) async fn pass(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let path = path.as_ref().map(MatchedPath::as_str);
+    // What answers GET answers HEAD.
+    let asked = if method == Method::HEAD {
+        &Method::GET
+    } else {
+        &method
+    };
+    let is_route = |route: &Route| Some(route.path) == path && route.method == *asked;
+    let found = app.routes.iter().position(is_route);
+    let route = match (found, path) {
+        (Some(at), _) => Ok(Some(&app.routes[at])),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(not_allowed()),
+    };
+    let mut response = match run(&app, route, request, next).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    };
+    let headers = response.headers_mut();
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    app.metrics.answered(found, status, took);
+    let (micros, route) = (took.as_micros() as u64, path.unwrap_or("none"));
+    match status {
+        500.. => tracing::warn!(%method, route, status, micros, "answered"),
+        _ => tracing::debug!(%method, route, status, micros, "answered"),
+    }
+    response
+}
+
+/// A method that a path does not take.
+fn not_allowed() -> ApiError {
+    let message =
+        "this address does not take this method; GET /openapi.json describes what it takes";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+}
+
+/// Checks a request and runs it. Nothing is run that is not in the table of routes, but the answer to unknown paths.
+async fn run(
+    app: &Arc<App>,
+    route: ApiResult<Option<&Route>>,
+    request: Request,
+    next: Next,
+) -> ApiResult<Response> {
+    check_source(app, request.headers())?;
+    let Some(route) = route? else {
+        return Ok(next.run(request).await);
+    };
+    check_key(app, route, request.headers())?;
+    let work = unpanicked(app, next.run(request));
+    if route.limit == Limit::None {
+        return work.await;
+    }
+    let Ok(_permit) = app.requests.try_acquire() else {
+        let message = "the server works on as many requests as it may; try again in a second, or send fewer at a time";
+        return Err(ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            message,
+        ));
+    };
+    match route.limit {
+        Limit::Time => {
+            let Limits { time, idle, .. } = app.options.limits;
+            // A body may take `idle`, and has an error of its own.
+            let done = tokio::time::timeout(time + idle, work).await;
+            done.unwrap_or_else(|_| Err(ApiError::timeout()))
+        }
+        _ => work.await,
+    }
+}
+
+/// Lets no panic of a handler end the connection without an answer.
+async fn unpanicked(app: &App, work: impl Future<Output = Response>) -> ApiResult<Response> {
+    let mut work = pin!(work);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(_) => {
+                app.metrics.panics.fetch_add(1, Relaxed);
+                tracing::error!("a request panicked");
+                Poll::Ready(Err(ApiError::internal()))
+            }
+        },
+    )
+    .await
+}
+
+fn check_key(app: &App, route: &Route, headers: &HeaderMap) -> ApiResult<()> {
+    if route.access == Access::Open {
+        return Ok(());
+    }
+    let text = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let bearer = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
+    let key = bearer.or_else(|| text(header::HeaderName::from_static("x-api-key")));
+    let allowed = app.options.keys.access(key.map(str::trim));
+    if allowed >= route.access {
+        return Ok(());
+    }
+    if allowed == Access::Read {
+        let message = "this key only reads; send a key for writing";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "read_key", message));
+    }
+    let message = "send a key that the server knows, as `Authorization: Bearer KEY`";
+    Err(ApiError::new(StatusCode::UNAUTHORIZED, "no_key", message))
+}
+
+/// Refuses requests that a page of another site makes in the browser of somebody who can reach the server: by its
+/// `Origin`, and, where names lead to this machine by a trick of the name service, by the `Host` that it asks for.
+fn check_source(app: &App, headers: &HeaderMap) -> ApiResult<()> {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let host = text(header::HOST).unwrap_or_default();
+    let refused = |message: &str| Err(ApiError::new(StatusCode::FORBIDDEN, "source", message));
+    if app.options.keys.is_empty() && !app.options.insecure && !is_own_host(app, host) {
+        return refused(
+            "the server is not called by this name; use its address, or start it with --host NAME",
+        );
+    }
+    match text(header::ORIGIN) {
+        Some(origin) if origin.split_once("://").map(|(_, from)| from) != Some(host) => {
+            refused("pages of other sites cannot use this server")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_own_host(app: &App, host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = name
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|ip| ip.is_loopback());
+    let is_bound = name == app.options.address.ip().to_string();
+    name == "localhost" || is_loopback || is_bound || app.options.hosts.iter().any(|h| h == name)
+}

@@ -1,0 +1,303 @@
+//! The indexes that are served, by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use garlic_ann::live::{self, Options as LiveOptions};
+use garlic_ann::{Index, Live};
+use garlic_any::AnyIndex;
+use garlic_core::{Error, Rows, Search};
+use garlic_table::{Collection, Snapshot};
+
+use crate::error::{ApiError, ApiResult};
+use crate::explore::MapCache;
+use crate::options::{Options, Served, is_name};
+use axum::http::StatusCode;
+
+/// A served index.
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    kept: Kept,
+    path: PathBuf,
+    /// Whether the server may delete it: it lies below the root.
+    is_own: bool,
+    /// The latest snapshot, and the state of the directory that it is of.
+    latest: Mutex<Option<(Arc<Index>, Arc<Snapshot>)>>,
+    /// What the page draws, once it was asked for.
+    pub(crate) map: MapCache,
+}
+
+enum Kept {
+    /// A directory, for searches and changes.
+    Directory(Collection),
+    /// A file, or a directory that is only read.
+    Fixed(Arc<Snapshot>),
+}
+
+impl Entry {
+    fn new(name: String, kept: Kept, path: PathBuf, is_own: bool) -> Self {
+        Self {
+            name,
+            kept,
+            path,
+            is_own,
+            latest: Mutex::default(),
+            map: MapCache::default(),
+        }
+    }
+
+    /// The index as it is now. The same snapshot is given until the index changes, so that searches can join.
+    pub(crate) fn snapshot(&self) -> ApiResult<Arc<Snapshot>> {
+        let collection = match &self.kept {
+            Kept::Fixed(snapshot) => return Ok(Arc::clone(snapshot)),
+            Kept::Directory(collection) => collection,
+        };
+        let now = collection.live()?.snapshot();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, snapshot)) = &*latest
+            && Arc::ptr_eq(of, &now)
+        {
+            return Ok(Arc::clone(snapshot));
+        }
+        let snapshot = Arc::new(Snapshot::new(AnyIndex::from(Index::clone(&now)))?);
+        *latest = Some((now, Arc::clone(&snapshot)));
+        Ok(snapshot)
+    }
+
+    /// The index for changes.
+    pub(crate) fn writable(&self) -> ApiResult<&Collection> {
+        match &self.kept {
+            Kept::Directory(collection) => Ok(collection),
+            Kept::Fixed(_) => Err(ApiError::read_only(format!(
+                "the index `{}` is read-only: it is a file, or the server was started with --read-only; serve an \
+                 index directory (`garlic convert INDEX DIR --live` makes one)",
+                self.name
+            ))),
+        }
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self.kept, Kept::Directory(_))
+    }
+
+    /// The handle of a directory.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        match &self.kept {
+            Kept::Directory(collection) => collection.live().ok(),
+            Kept::Fixed(_) => None,
+        }
+    }
+}
+
+/// All served indexes.
+pub(crate) struct Registry {
+    entries: RwLock<BTreeMap<String, Arc<Entry>>>,
+    /// Names of indexes that are being created.
+    creating: Mutex<BTreeSet<String>>,
+    root: Option<PathBuf>,
+}
+
+impl Registry {
+    /// Opens the indexes of the options and those below the root.
+    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+        let registry = Self {
+            entries: RwLock::default(),
+            creating: Mutex::default(),
+            root: options.root.clone().filter(|_| !options.read_only),
+        };
+        let mut all: Vec<(Served, bool)> = options
+            .indexes
+            .iter()
+            .map(|served| (served.clone(), false))
+            .collect();
+        if let Some(root) = &options.root {
+            all.extend(
+                below(root)?
+                    .into_iter()
+                    .map(|served| (served, !options.read_only)),
+            );
+        }
+        for (Served { name, path }, is_own) in all {
+            let kept = open(&path, options.read_only)?;
+            let entry = Arc::new(Entry::new(name.clone(), kept, path.clone(), is_own));
+            tracing::info!(index = name, path = %path.display(), writable = entry.is_writable(), "opened");
+            if registry.write().insert(name.clone(), entry).is_some() {
+                return Err(Error::Directory {
+                    path,
+                    message: format!("two indexes are called `{name}`; name one with NAME=PATH"),
+                });
+            }
+        }
+        Ok(registry)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Entry>>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All indexes, by name.
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.values().cloned().collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> ApiResult<Arc<Entry>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .get(name)
+            .cloned()
+            .ok_or_else(|| ApiError::no_index(name))
+    }
+
+    /// Whether indexes can be created.
+    pub(crate) fn has_root(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// A directory below the root for a new index of this name.
+    pub(crate) fn reserve(self: &Arc<Self>, name: &str) -> ApiResult<Place> {
+        let Some(root) = &self.root else {
+            return Err(ApiError::read_only(
+                "the server cannot create and delete indexes; start it with --root DIR",
+            ));
+        };
+        if !is_name(name) {
+            return Err(ApiError::invalid(
+                "the name of an index has at most 100 letters, digits, `-`, `_` and `.`, and no `.` first",
+            ));
+        }
+        let path = root.join(name);
+        if !self.creating().insert(name.to_owned()) {
+            return Err(ApiError::exists(name));
+        }
+        let place = Place {
+            registry: Arc::clone(self),
+            name: name.to_owned(),
+            path,
+        };
+        match self.get(name).is_ok() || place.path.exists() {
+            true => Err(ApiError::exists(name)),
+            false => Ok(place),
+        }
+    }
+
+    fn creating(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes an index and its directory.
+    pub(crate) fn delete(&self, name: &str) -> ApiResult<()> {
+        let entry = self.get(name)?;
+        if !entry.is_own {
+            return Err(ApiError::read_only(format!(
+                "the index `{name}` does not lie below the root of the server, which deletes nothing else"
+            )));
+        }
+        let failed = |error: std::io::Error| {
+            tracing::error!(index = name, %error, "cannot delete");
+            let message = "the server cannot delete the files of the index; its log says why";
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", message)
+        };
+        // A hidden name first: what is half removed is not served after a restart.
+        let hidden = entry.path.with_file_name(format!(".{name}.deleted"));
+        fs::rename(&entry.path, &hidden).map_err(failed)?;
+        self.write().remove(name);
+        let removed = match hidden.is_dir() {
+            true => fs::remove_dir_all(&hidden),
+            false => fs::remove_file(&hidden),
+        };
+        removed.map_err(failed)
+    }
+
+    /// Brings all changes to the device.
+    pub(crate) fn sync(&self) {
+        for entry in self.all() {
+            if let Some(Err(error)) = entry.live().map(Live::sync) {
+                tracing::error!(index = entry.name, %error, "cannot sync");
+            }
+        }
+    }
+}
+
+/// The place of an index that is being created. Nobody else creates one of this name meanwhile.
+pub(crate) struct Place {
+    registry: Arc<Registry>,
+    name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl Place {
+    /// Writes the directory and serves it.
+    pub(crate) fn create(self, index: &AnyIndex) -> ApiResult<Arc<Entry>> {
+        let made = Collection::create(&self.path, index, &LiveOptions::new());
+        let collection = made.inspect_err(|_| {
+            // Nothing was there before.
+            let _ = fs::remove_dir_all(&self.path);
+        })?;
+        let kept = Kept::Directory(collection);
+        let entry = Arc::new(Entry::new(self.name.clone(), kept, self.path.clone(), true));
+        self.registry
+            .write()
+            .insert(self.name.clone(), Arc::clone(&entry));
+        tracing::info!(index = self.name, "created");
+        Ok(entry)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.registry.creating().remove(&self.name);
+    }
+}
+
+/// Opens an index where it lies, and checks that it can be searched.
+fn open(path: &Path, read_only: bool) -> Result<Kept, Error> {
+    if path.is_dir() && !read_only {
+        return Ok(Kept::Directory(Collection::open(
+            path,
+            &LiveOptions::new(),
+        )?));
+    }
+    let index = match path.is_dir() {
+        true => Collection::open_read_only(path)?.index(),
+        false => AnyIndex::open(path)?,
+    };
+    // What is mapped is checked at its first use.
+    let nothing = Rows::new(&[], index.dim())?;
+    index.search_batch(nothing, &Search::new(1))?;
+    Ok(Kept::Fixed(Arc::new(Snapshot::new(index)?)))
+}
+
+/// Index files and directories in a directory; what is left of an interrupted deletion is removed.
+fn below(root: &Path) -> Result<Vec<Served>, Error> {
+    let failed = |source| Error::Io {
+        path: root.to_owned(),
+        source,
+    };
+    fs::create_dir_all(root).map_err(failed)?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let last = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if last.starts_with('.') && last.ends_with(".deleted") && path.is_dir() {
+            fs::remove_dir_all(&path).map_err(failed)?;
+            continue;
+        }
+        let is_index = match path.is_dir() {
+            true => live::is_index_directory(&path),
+            false => last.ends_with(".garlic"),
+        };
+        match path.to_str().map(str::parse::<Served>) {
+            Some(Ok(served)) if is_index => found.push(served),
+            _ => tracing::warn!(path = %path.display(), "is no index that can be served"),
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}

@@ -1,0 +1,141 @@
+//! Indexes: created, listed, maintained, downloaded, restored and deleted.
+
+use serde_json::{Value, json};
+
+use crate::client::{Lab, lists, vectors};
+
+const DIM: usize = 6;
+
+#[test]
+fn indexes_are_created_listed_and_deleted() {
+    let lab = Lab::new();
+    assert_eq!(
+        lab.get("/v1/indexes").expect(200),
+        json!({ "indexes": [], "creatable": true })
+    );
+    let empty = json!({ "dim": 3, "metric": "cosine", "parameters": { "recall": 0.9, "seed": 4 } });
+    assert_eq!(
+        lab.post("/v1/indexes/empty", &empty).expect(200)["metric"],
+        "cosine"
+    );
+    let data = vectors(200, DIM, 1);
+    let built = json!({ "vectors": lists(&data, DIM) });
+    assert_eq!(
+        lab.put("/v1/indexes/built", &built).expect(200)["points"],
+        200
+    );
+    lab.put("/v1/indexes/built", &built)
+        .expect_error(409, "exists", &["built"]);
+    let list = lab.get("/v1/indexes").expect(200);
+    let names: Vec<&str> = list["indexes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| i["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["built", "empty"]);
+    let stats = lab.get("/v1/indexes/empty/stats").expect(200);
+    assert_eq!(
+        (&stats["parameters"]["recall"], &stats["points"]),
+        (&json!(0.9), &json!(0))
+    );
+    assert!(stats["storage"]["log_bytes"].is_u64() && stats["drift"]["spread"].is_f64());
+
+    lab.post("/v1/indexes/built/compact", &json!({}))
+        .expect(200);
+    lab.post("/v1/indexes/built/recalibrate", &json!({}))
+        .expect(200);
+    lab.delete("/v1/indexes/built").expect(200);
+    lab.get("/v1/indexes/built")
+        .expect_error(404, "no_index", &["built"]);
+    assert!(!lab.path("root/built").exists());
+    assert_eq!(
+        lab.put("/v1/indexes/built", &built).expect(200)["points"],
+        200
+    );
+}
+
+#[test]
+fn wrong_indexes_are_not_created() {
+    let lab = Lab::new();
+    let put = |name: &str, body: Value| lab.put(&format!("/v1/indexes/{name}"), &body);
+    put("a", json!({})).expect_error(422, "invalid", &["dim"]);
+    put("a", json!({ "dim": 0 })).expect_error(422, "limit", &["32768"]);
+    put("a", json!({ "dim": 40_000 })).expect_error(422, "limit", &["32768"]);
+    put("a", json!({ "dim": 3, "metric": "x" })).expect_error(422, "invalid", &["euclidean"]);
+    put("a", json!({ "dim": 3, "parameters": { "recal": 0.9 } })).expect_error(
+        422,
+        "invalid",
+        &["recall"],
+    );
+    put("a", json!({ "dim": 3, "vectors": [[1, 2]] })).expect_error(422, "invalid", &["3", "2"]);
+    put("a", json!({ "vectors": [[1, 2]], "ids": [1, 2] })).expect_error(
+        422,
+        "invalid",
+        &["identifiers"],
+    );
+    for name in [".hidden", "a%20b", "..%2Fx", "%2e%2e"] {
+        put(name, json!({ "dim": 3 })).expect_error(422, "invalid", &["letters"]);
+    }
+    assert_eq!(std::fs::read_dir(lab.path("root")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_snapshot_is_restored_under_another_name() {
+    let lab = Lab::new();
+    let data = vectors(300, DIM, 2);
+    let ids: Vec<String> = (0..300).map(|i| format!("n{i}")).collect();
+    let body = json!({ "vectors": lists(&data, DIM), "ids": ids, "columns": { "size": (0..300).collect::<Vec<_>>() } });
+    lab.put("/v1/indexes/one", &body).expect(200);
+    lab.delete("/v1/indexes/one/points/by-id/n5").expect(200);
+    let snapshot = lab.get("/v1/indexes/one/snapshot");
+    assert_eq!(snapshot.status, 200);
+    assert_eq!(
+        snapshot.headers["content-disposition"],
+        "attachment; filename=\"one.garlic\""
+    );
+    lab.send("PUT", "/v1/indexes/two/snapshot", &[], &snapshot.body)
+        .expect(200);
+    let asked = json!({ "ids": ["n7"], "k": 5, "exact": true, "columns": ["size"] });
+    let expected = lab.post("/v1/indexes/one/search", &asked).expect(200);
+    assert_eq!(
+        lab.post("/v1/indexes/two/search", &asked).expect(200),
+        expected
+    );
+    assert_eq!(expected["results"][0]["hits"][0]["columns"]["size"], 7);
+
+    let restore = |name: &str, bytes: &[u8]| {
+        lab.send("PUT", &format!("/v1/indexes/{name}/snapshot"), &[], bytes)
+    };
+    restore("two", &snapshot.body).expect_error(409, "exists", &["two"]);
+    restore("three", b"no index").expect_error(422, "invalid", &["restored"]);
+    let mut damaged = snapshot.body.clone();
+    damaged[snapshot.body.len() / 2] ^= 1;
+    assert!(restore("three", &damaged).status >= 400);
+    let left = std::fs::read_dir(lab.path("root")).unwrap().count();
+    assert_eq!(left, 2, "nothing is left of what was not restored");
+}
+
+#[test]
+fn an_index_trains_itself_as_it_grows() {
+    let lab = Lab::new();
+    lab.put("/v1/indexes/a", &json!({ "dim": DIM })).expect(200);
+    for part in 0..5 {
+        let data = vectors(1000, DIM, part);
+        let answer = lab
+            .post(
+                "/v1/indexes/a/points",
+                &json!({ "vectors": lists(&data, DIM) }),
+            )
+            .expect(200);
+        assert_eq!(answer["ids"][999], 1000 * part + 999);
+    }
+    let trained = || {
+        let stats = lab.get("/v1/indexes/a/stats").expect(200);
+        stats["drift"]["trainings"].as_u64().unwrap() > 0
+    };
+    while !trained() {
+        std::thread::yield_now();
+    }
+    assert_eq!(lab.get("/v1/indexes/a").expect(200)["points"], 5000);
+}

@@ -1,0 +1,349 @@
+"""Requests to a server and what its answers mean, without a connection.
+
+Each operation is a generator that yields a request, is sent the answer, and returns the result. The clients differ only in
+how they send.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import uuid
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._arrays import own_vectors, vectors
+
+BINARY = "application/x-garlic"
+MAGIC = b"GVC1"
+PAGE = 10_000
+
+T = TypeVar("T")
+
+
+@dataclass
+class Request:
+    """A request; the clients add the key and the length."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    # Whether it may be sent again if a connection that was kept turns out to be closed.
+    repeatable: bool = True
+
+
+@dataclass
+class Answer:
+    """The answer to a request."""
+
+    status: int
+    body: bytes
+
+
+Steps = Generator[Request, Answer, T]
+
+
+class ServerError(RuntimeError):
+    """The server refused or failed; ``status`` is that of HTTP, ``code`` a word for programs."""
+
+    def __init__(self, message: str, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RefusedError(ServerError, ValueError):
+    """What was asked for is wrong; nothing was changed."""
+
+
+class MissingError(ServerError, KeyError):
+    """There is no such index or point."""
+
+
+def check(answer: Answer) -> bytes:
+    """The body of an answer that is no error."""
+    if answer.status < 400:
+        return answer.body
+    try:
+        error = json.loads(answer.body)["error"]
+        message, code = str(error["message"]), str(error["code"])
+    except (ValueError, KeyError, TypeError):
+        message, code = f"the server answered with status {answer.status}", "unknown"
+    kind = {404: MissingError, 400: RefusedError, 409: RefusedError, 422: RefusedError}.get(answer.status, ServerError)
+    raise kind(message, answer.status, code)
+
+
+def ask(method: str, path: str, body: object = None) -> Steps[Any]:
+    """Sends JSON and gives what came back as JSON."""
+    request = Request(method, path)
+    if body is not None:
+        request.body = json.dumps(body, allow_nan=False).encode()
+        request.headers["content-type"] = "application/json"
+    return json.loads(check((yield request)))
+
+
+def packed(about: Mapping[str, object], x: NDArray[np.float32]) -> bytes:
+    """A binary body."""
+    text = json.dumps(about, allow_nan=False).encode()
+    rows = np.ascontiguousarray(x, dtype="<f4")
+    return MAGIC + struct.pack("<III", len(text), *rows.shape) + text + rows.tobytes()
+
+
+def unpacked(body: bytes) -> tuple[dict[str, Any], NDArray[np.float32], bytes]:
+    """JSON, rows and what follows of a binary answer."""
+    if body[:4] != MAGIC:
+        raise ServerError("the answer is not in the binary format", 200, "format")
+    size, rows, columns = struct.unpack("<III", body[4:16])
+    about: dict[str, Any] = json.loads(body[16 : 16 + size])
+    start = 16 + size
+    end = start + 4 * rows * columns
+    values = np.frombuffer(body[start:end], "<f4").astype(np.float32).reshape(rows, columns)
+    return about, values, body[end:]
+
+
+def index_path(name: str) -> str:
+    return "/v1/indexes/" + quote(name, safe="")
+
+
+def rows_of(x: ArrayLike) -> NDArray[np.float32]:
+    """Vectors as rows."""
+    own = own_vectors(x)
+    return own.reshape(1, -1) if own.ndim == 1 else own
+
+
+def ids_list(ids: Any) -> list[int] | list[str]:
+    """Identifiers as JSON has them."""
+    if isinstance(ids, (str, uuid.UUID)) or np.isscalar(ids):
+        ids = [ids]
+    values = [value.item() if isinstance(value, np.generic) else value for value in ids]
+    if any(isinstance(value, (str, uuid.UUID)) for value in values):
+        return [str(value) for value in values]
+    if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
+        raise TypeError("identifiers are whole numbers, or text")
+    return values
+
+
+def is_one(ids: Any) -> bool:
+    return isinstance(ids, (str, uuid.UUID)) or np.ndim(ids) == 0
+
+
+def expression(allowed: Any) -> str | None:
+    """A filter as the server takes it."""
+    if allowed is None or isinstance(allowed, str):
+        return allowed
+    if callable(allowed) or not hasattr(allowed, "__iter__"):
+        raise TypeError("a server takes an expression or identifiers as a filter, not functions and masks")
+    ids = ids_list(list(allowed))
+    quoted = ("'" + str(i).replace("'", "''") + "'" if isinstance(i, str) else str(i) for i in ids)
+    return f"id IN ({', '.join(quoted)})" if ids else "id <> id"
+
+
+def plain(value: Any) -> Any:
+    """A value of a column as JSON has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (Sequence, np.ndarray)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def columns_of(columns: Any) -> dict[str, list[Any]]:
+    """Columns as lists: of a mapping, or of a table of pandas, polars or Arrow."""
+    if isinstance(columns, Mapping):
+        found: Any = columns
+    elif hasattr(columns, "to_pydict"):
+        found = columns.to_pydict()
+    elif hasattr(columns, "to_dicts"):
+        found = columns.to_dict(as_series=False)
+    elif hasattr(columns, "to_dict"):
+        found = columns.to_dict("list")
+    else:
+        raise TypeError("columns: a dictionary of lists is needed, or a table of pandas, polars or Arrow")
+    return {str(name): [plain(value) for value in values] for name, values in found.items()}
+
+
+def column_arrays(rows: Sequence[Mapping[str, Any]], shape: tuple[int, ...], at: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+    """Columns of points as arrays of a shape; the rest of a row is missing."""
+    names = list(rows[0]) if rows else []
+    count = int(np.prod(shape))
+    arrays = {}
+    for name in names:
+        values: list[Any] = [None] * count
+        for place, row in zip(at, rows):
+            values[place] = row[name]
+        arrays[name] = column(values).reshape(shape)
+    return arrays
+
+
+def column(values: list[Any]) -> NDArray[Any]:
+    """Values as an array: numbers as numbers, everything else as objects."""
+    given = [value for value in values if value is not None]
+    is_number = bool(given) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in given)
+    if is_number and (len(given) == len(values) or any(isinstance(v, float) for v in given)):
+        return np.array([math.nan if value is None else value for value in values])
+    if given and len(given) == len(values) and all(isinstance(v, bool) for v in given):
+        return np.array(values, bool)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def search(name: str, queries: ArrayLike, k: int, options: Mapping[str, Any], columns: Sequence[str] | None, stats: bool) -> Steps[Any]:
+    """Neighbours as ``(distances, ids)``, with columns and statistics where they are wanted."""
+    q = vectors(queries, "queries")
+    about = {key: value for key, value in options.items() if value is not None} | {"k": k, "with_stats": stats}
+    if columns is not None:
+        about["columns"] = list(columns)
+    shape = (*q.shape[:-1], k)
+    if q.ndim == 2 and len(q) == 0:
+        return np.empty(shape, np.float32), np.empty(shape, np.int64)
+    headers = {"content-type": BINARY, "accept": BINARY}
+    request = Request("POST", f"{index_path(name)}/search", packed(about, rows_of(q)), headers)
+    found, distances, rest = unpacked(check((yield request)))
+    counts = found["counts"]
+    filled = np.flatnonzero(np.arange(k) < np.array(counts)[:, None])
+    if "ids" in found:
+        ids: NDArray[Any] = np.full(len(counts) * k, None, object)
+        ids[filled] = found["ids"]
+    else:
+        ids = np.frombuffer(rest, "<u8").astype(np.int64)
+        ids[np.isinf(distances.ravel())] = -1
+    result: list[Any] = [distances.reshape(shape), ids.reshape(shape)]
+    if columns is not None:
+        result.append(column_arrays(found["columns"], shape, filled))
+    if stats:
+        result.append(found["stats"])
+    return tuple(result)
+
+
+def range_search(
+    name: str, queries: ArrayLike, radius: float, recall: float | None, allowed: Any
+) -> Steps[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]]:
+    """All points within a radius: limits, distances and identifiers."""
+    q = vectors(queries, "queries")
+    about = {"radius": float(radius), "recall": recall, "filter": expression(allowed)}
+    about = {key: value for key, value in about.items() if value is not None}
+    headers = {"content-type": BINARY, "accept": BINARY}
+    request = Request("POST", f"{index_path(name)}/search", packed(about, rows_of(q)), headers)
+    found, distances, rest = unpacked(check((yield request)))
+    counts = np.array(found["counts"], np.int64)
+    filled = np.arange(distances.shape[1]) < counts[:, None]
+    if "ids" in found:
+        ids: NDArray[Any] = np.array(found["ids"], object)
+    else:
+        ids = np.frombuffer(rest, "<u8").astype(np.int64).reshape(distances.shape)[filled]
+    return np.concatenate([[0], np.cumsum(counts)]), distances[filled], ids
+
+
+def write(name: str, x: ArrayLike, ids: Any, columns: Any, mode: str) -> Steps[NDArray[Any]]:
+    """Adds or replaces points and gives their identifiers."""
+    about: dict[str, object] = {"mode": mode}
+    if ids is not None:
+        about["ids"] = ids_list(ids)
+    if columns is not None:
+        about["columns"] = columns_of(columns)
+    request = Request("POST", f"{index_path(name)}/points", packed(about, rows_of(x)), {"content-type": BINARY})
+    request.repeatable = mode != "add"
+    written = json.loads(check((yield request)))["ids"]
+    return column(written) if written and isinstance(written[0], str) else np.array(written, np.int64)
+
+
+def remove(name: str, ids: Any, allowed: str | None) -> Steps[int]:
+    body: dict[str, Any] = {"filter": allowed} if ids is None else {"ids": ids_list(ids)}
+    found = yield from ask("POST", f"{index_path(name)}/points/delete", body)
+    return int(found["removed"])
+
+
+def get(name: str, ids: Any) -> Steps[NDArray[np.float32]]:
+    """Vectors of identifiers."""
+    listed = ids_list(ids)
+    parts = []
+    for start in range(0, max(len(listed), 1), PAGE):
+        body = {"ids": listed[start : start + PAGE], "columns": [], "with_vectors": True}
+        headers = {"content-type": "application/json", "accept": BINARY}
+        request = Request("POST", f"{index_path(name)}/points/get", json.dumps(body).encode(), headers)
+        parts.append(unpacked(check((yield request)))[1])
+    rows = np.concatenate(parts)
+    return rows[0] if is_one(ids) else rows
+
+
+def rows(name: str, ids: Any, columns: Sequence[str] | None) -> Steps[dict[str, NDArray[Any]]]:
+    """Columns of identifiers."""
+    listed = ids_list(ids)
+    body = {"ids": listed, "columns": None if columns is None else list(columns)}
+    found = yield from ask("POST", f"{index_path(name)}/points/get", body)
+    points = [point.get("columns", {}) for point in found["points"]]
+    shape = () if is_one(ids) else (len(points),)
+    return column_arrays(points, shape, np.arange(len(points)))
+
+
+def contains(name: str, ids: Any) -> Steps[NDArray[np.bool_]]:
+    """For each identifier, whether it is there."""
+    listed = ids_list(ids)
+    there: set[Any] = set()
+    for start in range(0, len(listed), PAGE):
+        part = expression(listed[start : start + PAGE])
+        try:
+            page = yield from ask("POST", f"{index_path(name)}/points/scroll", {"filter": part, "limit": PAGE, "columns": []})
+        except RefusedError:
+            # Names of an index that numbers its points, or the other way round.
+            continue
+        there.update(point["id"] for point in page["points"])
+    return np.array([i in there for i in listed], bool)
+
+
+def ids(name: str, allowed: str | None) -> Steps[NDArray[Any]]:
+    """Identifiers of all points."""
+    found: list[Any] = []
+    start: int | None = 0
+    while start is not None:
+        body: dict[str, Any] = {"limit": PAGE, "from": start, "filter": allowed, "columns": []}
+        page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
+        found.extend(point["id"] for point in page["points"])
+        start = page["next"]
+    return column(found) if found and isinstance(found[0], str) else np.array(found, np.int64)
+
+
+def create(name: str, dim: int | None, x: ArrayLike | None, ids: Any, columns: Any, metric: str, parameters: Mapping[str, Any]) -> Steps[Any]:
+    about: dict[str, Any] = {"metric": metric, "parameters": dict(parameters)}
+    if x is None:
+        return (yield from ask("PUT", index_path(name), about | {"dim": dim}))
+    if ids is not None:
+        about["ids"] = ids_list(ids)
+    if columns is not None:
+        about["columns"] = columns_of(columns)
+    request = Request("PUT", index_path(name), packed(about, rows_of(x)), {"content-type": BINARY})
+    return json.loads(check((yield request)))
+
+
+def count(name: str, allowed: Any) -> Steps[int]:
+    found = yield from ask("POST", f"{index_path(name)}/points/count", {"filter": expression(allowed)})
+    return int(found["count"])
+
+
+def download(name: str) -> Steps[bytes]:
+    return check((yield Request("GET", f"{index_path(name)}/snapshot")))
+
+
+def restore(name: str, data: bytes) -> Steps[None]:
+    check((yield Request("PUT", f"{index_path(name)}/snapshot", data, {"content-type": "application/octet-stream"})))
