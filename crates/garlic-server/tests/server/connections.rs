@@ -77,7 +77,7 @@ fn more_requests_than_allowed_get_429_and_health_is_told_all_the_same() {
     let head = "PUT /v1/indexes/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n";
     first.write_all(head.as_bytes()).unwrap();
     while lab.metric("garlic_requests_in_flight") < 1.0 {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     let refused = lab.get("/v1/indexes");
     refused.expect_error(429, "too_many_requests", &["try again"]);
@@ -114,7 +114,7 @@ fn clients_that_leave_free_what_they_held() {
         stream.shutdown(Shutdown::Both).unwrap();
     }
     while lab.metric("garlic_requests_in_flight") > 0.0 {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     lab.post("/v1/indexes/a/search", &json!({ "ids": [3] }))
         .expect(200);
@@ -126,13 +126,13 @@ fn many_connections_do_not_keep_others_out() {
     let lab = Lab::with(|options, _| options.limits.connections = 300);
     let idle: Vec<TcpStream> = (0..299).map(|_| connect(&lab)).collect();
     while lab.metric("garlic_connections") < 300.0 {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     // One too many is closed at once.
     assert_eq!(rest(connect(&lab)), "");
     drop(idle);
     while lab.metric("garlic_connections") > 1.0 {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     drop(connect(&lab));
     assert_eq!(lab.get("/healthz").status, 200);
@@ -149,7 +149,7 @@ fn a_server_that_stops_finishes_its_requests() {
     );
     request.write_all(head.as_bytes()).unwrap();
     while lab.metric("garlic_requests_in_flight") < 1.0 {
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
     thread::scope(|scope| {
         let stopping = scope.spawn(|| lab.stop());

@@ -135,7 +135,7 @@ fn an_index_trains_itself_as_it_grows() {
         stats["drift"]["trainings"].as_u64().unwrap() > 0
     };
     while !trained() {
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert_eq!(lab.get("/v1/indexes/a").expect(200)["points"], 5000);
 }
