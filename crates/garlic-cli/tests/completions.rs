@@ -4,12 +4,13 @@ mod common;
 
 use common::{Lab, command, finish};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "build",
     "search",
     "serve",
     "eval",
     "add",
+    "upsert",
     "remove",
     "compact",
     "tune",

@@ -54,6 +54,8 @@ pub(crate) struct RouteScratch {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Candidate {
     bound: f32,
+    /// Squares of the coordinates behind the bound; it is the first bound that counts as long as that is larger.
+    sum: f32,
     cell: u32,
     /// Coordinates behind the bound; all of them means it is the distance.
     done: u32,
@@ -180,6 +182,7 @@ impl Router {
             let (cell, done, slot) = (cell as u32, done as u32, u32::MAX);
             out.push(Reverse(Candidate {
                 bound,
+                sum: 0.0,
                 cell,
                 done,
                 slot,
@@ -251,7 +254,6 @@ fn extend(
 ) {
     if candidate.slot == u32::MAX {
         candidate.slot = scratch.used as u32;
-        candidate.bound = 0.0;
         scratch.used += 1;
         if scratch.solutions.len() < scratch.used {
             scratch.solutions.push(Vec::with_capacity(model.dim()));
@@ -263,7 +265,7 @@ fn extend(
     let (mean, factor) = (model.mean(cell), model.factor(cell));
     let from = candidate.done as usize;
     let to = (from + STEP).min(model.dim());
-    let mut sum = candidate.bound;
+    let mut sum = candidate.sum;
     for i in from..to {
         let row = &factor[i * (i + 1) / 2..][..=i];
         let y = (query[i] - mean[i] - garlic_simd::dot(&row[..i], solution)) / row[i];
@@ -271,8 +273,13 @@ fn extend(
         sum += y * y;
     }
     stats.routing_madds += (from..to).map(|i| i as u64 + 2).sum::<u64>();
-    candidate.bound = sum;
+    candidate.sum = sum;
     candidate.done = to as u32;
+    // The distance itself once it is complete: the first bound was lowered by more than its rounding.
+    candidate.bound = match to == model.dim() {
+        true => sum,
+        false => sum.max(candidate.bound),
+    };
 }
 
 /// Inverse of the leading `m` x `m` block of a packed factor, packed.

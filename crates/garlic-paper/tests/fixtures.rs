@@ -73,6 +73,11 @@ fn make(covariance: &str) -> GaussianIndex {
         ("factor_rate", "[0.01, 0.1, 0.05]"),
         ("batch", "10"),
         ("rank", "2"),
+        // What was done when the files were made.
+        ("rotate", "true"),
+        ("anchor_points", "nearest"),
+        ("clone_sample_most", "1000"),
+        ("bin_budget", "occupied"),
     ];
     build(config(&settings), &shifted(0..60, 3), 3)
 }

@@ -54,6 +54,15 @@ const LATER_KEYS: [(&str, &str); 4] = [
     ("bin_budget", "occupied"),
 ];
 
+/// Whether a later parameter says what was done before there was one. Files do not name it then, so that older programs
+/// read them.
+fn was_always_so(key: &str, value: &Value) -> bool {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    LATER_KEYS.contains(&(key, &text))
+}
+
 /// Keys of the other index, which readers of format 2 expect, with the values that they had for this one.
 fn foreign_keys() -> [(&'static str, Value); 13] {
     [
@@ -77,7 +86,9 @@ impl Serialize for StoredConfig {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         for (key, value) in self.0.values() {
-            map.serialize_entry(key, &value)?;
+            if !was_always_so(key, &value) {
+                map.serialize_entry(key, &value)?;
+            }
             match key {
                 "seed" => map.serialize_entry("model", MODEL)?,
                 "metric" => {
