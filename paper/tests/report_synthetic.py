@@ -123,6 +123,11 @@ def ablation_runs() -> list[dict[str, Any]]:
     }
     for name, variants in words.items():
         found += [run(name, "garlic-paper", 0.45 * f, variant=v, value=None) for v, f in variants.items()]
+    found += [
+        run("training-length", "garlic-paper", factor, variant=f"{length}, {shape}", value=None)
+        for length, factor in (("120 steps", 0.5), ("3,600 steps", 0.4))
+        for shape in ("full", "full, rotated", "diagonal")
+    ]
     found.append(run("bin-budget", "garlic-paper", 0.45))
     found.append(run("covariance", "garlic-default", 0.3, variant="tempered"))
     found += [run("seeds", "garlic-paper", 0.45 + 0.01 * s, seed=s) for s in range(10)]

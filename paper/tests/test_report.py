@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from paper.report import training
 from paper.report.__main__ import main
 from paper.report.ablation import agreement, averages, order_lines, reference
 from paper.report.build import make_report
@@ -158,7 +159,7 @@ def test_agreement_is_worded_from_order_and_size(tmp_path: Path) -> None:
     said = agreement(
         ablation_lines(loaded(tmp_path / "a", with_ratios("split-clone", alike)), "split-clone"), SPECS["split-clone"]
     )
-    assert "The order agrees: both > neither" in said
+    assert "The order agrees: both > split only > clone only > neither" in said
     assert "3 of 3 within 10 %" in said
     other = {"full": 1.0, "diagonal": 0.4, "isotropic": 0.5}
     said = agreement(
@@ -212,15 +213,26 @@ def test_half_of_the_candidates_of_an_ivf(tmp_path: Path, factor: float, verdict
     assert [one["ratio"] for one in found.numbers] == pytest.approx([factor] * 2, rel=0.05)
 
 
-def test_a_claim_that_holds_on_one_set_only_agrees_in_part(tmp_path: Path) -> None:
+def test_half_of_ivf_is_a_claim_about_one_set(tmp_path: Path) -> None:
     runs = [
         made_up.run("recall-vs-candidates", method, factor, set=name)
         for name, ours in ((made_up.FASHION, 0.4), ("mnist-784-euclidean", 0.8))
         for method, factor in (("garlic-paper", ours), ("faiss-ivf", 1.0))
     ]
     found = claim(loaded(tmp_path, runs), 1)
+    assert found.verdict == AGREES
+    assert "0.80" in found.measured and "0.80" not in found.sentence
+
+
+def test_a_claim_that_holds_at_one_recall_only_agrees_in_part(tmp_path: Path) -> None:
+    ivf = made_up.run("recall-vs-candidates", "faiss-ivf", 1.0)
+    ours = made_up.run("recall-vs-candidates", "garlic-paper", 0.4)
+    # Recalls above .6 take three times as many.
+    for row in ours["rows"]:
+        row["candidates"] *= 3.0 if row["recall_at_10"] > 0.6 else 1.0
+    found = claim(loaded(tmp_path, [ours, ivf]), 1)
     assert found.verdict == PARTLY
-    assert "2 of 4" in found.sentence
+    assert "1 of 2" in found.sentence
 
 
 def test_an_upper_bound_above_the_limit_decides_nothing(tmp_path: Path) -> None:
@@ -251,11 +263,11 @@ def test_tau_four(tmp_path: Path) -> None:
         assert found.numbers[0]["candidates"] == pytest.approx(wanted, rel=0.02)
 
 
-def test_farthest_point_is_measured_in_probes(tmp_path: Path) -> None:
+def test_farthest_point_is_measured_in_candidates(tmp_path: Path) -> None:
     runs = with_ratios("initialisation", {"k-means++": 1.0, "farthest point": 1.0})
     for one, more in zip(runs, (1.0, 1.5), strict=True):
         one["rows"] = [
-            {"params": {"probes": more * 2**i}, "recall_at_1": 0.4 + 0.1 * i, "candidates": 7.0 * 3**i}
+            {"params": {"probes": 2**i}, "recall_at_1": 0.4 + 0.1 * i, "candidates": more * 7.0 * 3**i}
             for i in range(6)
         ]
     found = claim(loaded(tmp_path, runs), 4)
@@ -378,7 +390,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
 def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
     make_report(tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("Not run: there are no results") == 23
+    assert page.count("Not run: there are no results") == 24
     assert "not measured" in page
     Page(page)
     assert main([str(tmp_path / "missing")]) == 1
@@ -420,3 +432,19 @@ def test_bad_files_are_named_and_the_rest_is_reported(tmp_path: Path) -> None:
     ]
     assert content["sections"]["training-fraction"]["ran"]
     assert "half.json" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_lengths_of_training_are_compared_with_full_cells_of_the_same_length(tmp_path: Path) -> None:
+    runs = []
+    for length, covered, diagonal in (("120 steps", 0.04, 1.0), ("3,600 steps", 0.6, 2.5)):
+        for shape, factor in (("full", 1.0), ("full, rotated", 0.5), ("diagonal", diagonal)):
+            one = made_up.run("training-length", "garlic-paper", 1.0, variant=f"{length}, {shape}", value=None)
+            one["rows"] = [row | {"candidates": factor * row["candidates"]} for row in one["rows"]]
+            runs.append(one | {"extra": {"coverage_share": covered, "eigenvalue_ratio": 2.0, "largest_share": 0.1}})
+    section = training.training_length(loaded(tmp_path, runs), tmp_path)
+    rows = {row[0]: row for row in section.tables[0].rows}
+    assert rows["3,600 steps, diagonal"][2] == pytest.approx(1 / 2.5, rel=1e-6)
+    assert rows["3,600 steps, full, rotated"][2] == pytest.approx(1.0)
+    assert rows["120 steps, full"][3:6] == [0.04, 2.0, 0.1]
+    assert "at 120 steps (4% of the points covered): relative to full covariances diagonal 1.00." in section.finding
+    assert "when trained, at 3,600 steps (60% of the points covered)" in section.finding

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import garlic_ann as garlic
 import h5py  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -42,6 +43,7 @@ def seconds(work: Callable[[], None], repeat: int = 5) -> float:
 
 
 def main(data: str, program: str) -> None:
+    file: Any
     with h5py.File(data) as file:
         x, queries = file["train"][:], file["test"][:BATCH]
     with tempfile.TemporaryDirectory() as place:

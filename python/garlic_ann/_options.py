@@ -55,6 +55,7 @@ class PaperParameters(TypedDict, total=False):
     weight_coverage: float
     weight_anchor: float
     anchor_shape: float
+    anchor_points: Literal["covered", "nearest"]
     epochs: int
     batch: int
     warmup_epochs: int
@@ -84,7 +85,9 @@ class PaperParameters(TypedDict, total=False):
     clone_threshold: float
     clone_ratio: float
     clone_shell: float
+    clone_shell_end: Literal["e-tau", "one-plus-e-tau"]
     clone_sample: float
+    clone_sample_most: int
     clone_neighbours: int
     prune: bool
     prune_every: int
@@ -94,6 +97,7 @@ class PaperParameters(TypedDict, total=False):
     angular_steps: int
     probes: int
     bins: float
+    bin_budget: Literal["all", "occupied"]
 
 
 class Parameters(DefaultParameters, PaperParameters, total=False):

@@ -6,7 +6,6 @@ import sys
 import warnings
 from pathlib import Path
 
-import garlic_ann
 import pytest
 from test_notebooks import NOTEBOOKS, cells
 
@@ -45,9 +44,9 @@ def mypy(*files):
 
 def test_mypy(sources, wrong):
     modules = ["_documents", "_conditions", "_files", "langchain", "llama_index"]
-    folder = Path(garlic_ann.__file__).parent
-    ran = mypy(*sources, *(str(folder / f"{name}.py") for name in modules))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for what in (sources, [part for name in modules for part in ("-m", f"garlic_ann.{name}")]):
+        ran = mypy(*what)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
     ran = mypy(wrong)
     assert {line.split(":")[1] for line in ran.stdout.splitlines() if "error:" in line} == {"2", "3", "4", "5", "6"}, ran.stdout
 
