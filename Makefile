@@ -64,8 +64,7 @@ python:
 	$(PYENV)/bin/python tools/try-package target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
 
-# Minutes: both compile everything anew. The wheel is for every Linux on x86-64 with glibc 2.17 or later and Python 3.10
-# or later.
+# Minutes: both compile everything anew. The wheel is for Linux on x86-64 (manylinux2014) and Python 3.10 or later.
 WHEELENV ?= target/wheel-env
 wheels:
 	rm -rf $(WHEELENV) target/dist

@@ -97,7 +97,8 @@ class RemoteIndex:
         """Sizes, memory, parameters, drift, training and storage."""
         return self._client._run(_remote.ask("GET", _remote.index_path(self.name) + "/stats"))
 
-    def search(self,
+    def search(
+        self,
         queries: ArrayLike,
         k: int = 10,
         *,
@@ -214,7 +215,8 @@ class Client:
         listed: list[dict[str, Any]] = found["indexes"]
         return listed
 
-    def create(self,
+    def create(
+        self,
         name: str,
         dim: int | None = None,
         *,
@@ -312,7 +314,8 @@ class AsyncRemoteIndex:
         """Sizes, memory, parameters, drift, training and storage."""
         return await self._client._run(_remote.ask("GET", _remote.index_path(self.name) + "/stats"))
 
-    async def search(self,
+    async def search(
+        self,
         queries: ArrayLike,
         k: int = 10,
         *,
@@ -428,7 +431,8 @@ class AsyncClient:
         listed: list[dict[str, Any]] = found["indexes"]
         return listed
 
-    async def create(self,
+    async def create(
+        self,
         name: str,
         dim: int | None = None,
         *,
