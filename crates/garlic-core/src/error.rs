@@ -225,16 +225,34 @@ pub enum Error {
         /// Rows that were given.
         rows: u64,
     },
-    /// A change of a read-only kind of index.
+    /// Something that only an index of the default preset can do.
     #[error(
-        "an index built by the published method cannot be changed; build with the default preset for updates"
+        "an index built by the published method takes changes in memory and in a file, but is not kept in a directory, does \
+         not begin empty and is neither tuned nor trained again; build with the default preset for this"
     )]
     Unchanging,
+    /// A removal of all points of an index that cannot be empty.
+    #[error(
+        "these are all points of the index, and an index built by the published method cannot be empty; keep one, or add \
+         others first"
+    )]
+    LastPoints,
     /// A change of an index with points in two cells, which is read-only.
     #[error(
         "an index whose points lie in second cells as well cannot be changed; build it without `spill` for updates"
     )]
     Spilled,
+    /// A change of an index whose vectors stay in its file, which is read-only.
+    #[error(
+        "an index whose vectors are read from the disk cannot be changed; open it in memory or mapped for changes"
+    )]
+    OnDisk,
+    /// A search from the disk in an index of the published method.
+    #[error(
+        "an index built by the published method computes the exact distances of all points that it visits, and is not \
+         searched from the disk; open it mapped"
+    )]
+    NotOnDisk,
     /// A vector that the stored type cannot represent.
     #[error(
         "vector {row} has the value {value} at coordinate {column}, which the index cannot store as {stored}; build \

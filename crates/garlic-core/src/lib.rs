@@ -28,6 +28,7 @@ mod stats;
 mod topk;
 mod transform;
 pub mod validate;
+pub mod vector_file;
 pub mod vectors;
 
 pub use attachment::{Attached, Attachment};

@@ -54,13 +54,19 @@ impl Transform {
         dim + self.rotation.as_ref().map_or(0, |r| dim * r.rows() as u64)
     }
 
+    /// Number of rows that [`Transform::apply_all`] transforms at a time. Rounding may depend on it: rows that are
+    /// transformed in several calls give the same values if each call but the last has a multiple of it.
+    pub fn rows_per_task(&self) -> usize {
+        (ROWS_PER_TASK * 1024 / self.dim().max(1)).clamp(32, ROWS_PER_TASK)
+    }
+
     /// Transforms all rows in the current rayon pool.
     ///
     /// # Errors
     /// Fails if cancelled.
     pub fn apply_all(&self, rows: Rows<'_>, cancel: &Cancel) -> Result<Matrix> {
         let (dim, wide) = (self.dim(), self.out_dim());
-        let chunk = (ROWS_PER_TASK * 1024 / dim).clamp(32, ROWS_PER_TASK);
+        let chunk = self.rows_per_task();
         let mut out = Matrix::zeros(rows.len(), wide);
         out.as_mut_slice()
             .par_chunks_mut(chunk * wide)

@@ -22,16 +22,21 @@ pub const ID_LIMIT: u64 = 1 << 63;
 /// # Errors
 /// [`Error::NoVectors`], [`Error::TooManyVectors`].
 pub fn check_count(vectors: Rows<'_>) -> Result<()> {
-    if vectors.is_empty() {
+    check_count_of(vectors.len())
+}
+
+/// [`check_count`] of `rows` vectors.
+///
+/// # Errors
+/// [`Error::NoVectors`], [`Error::TooManyVectors`].
+pub fn check_count_of(rows: usize) -> Result<()> {
+    if rows == 0 {
         return Err(Error::NoVectors);
     }
     // Positions have 32 bits, and the largest one is reserved.
     let limit = (u32::MAX - 1) as usize;
-    if vectors.len() > limit {
-        return Err(Error::TooManyVectors {
-            rows: vectors.len(),
-            limit,
-        });
+    if rows > limit {
+        return Err(Error::TooManyVectors { rows, limit });
     }
     Ok(())
 }

@@ -7,6 +7,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::Buffer;
+use crate::vector_file::VectorFile;
+
+/// Vectors between two questions whether to go on: so few that the answer comes soon, so many that asking costs nothing.
+const ROWS_BETWEEN_LOOKS: usize = 4096;
 
 /// Original vectors, row-major, in cell order. The row number of a vector is its *position*.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +23,8 @@ pub enum StoredVectors {
     U8(Buffer<u8>),
     /// Rows of [`garlic_simd::encode_int8`].
     Int8(Buffer<u8>),
+    /// Rows of any of these types that stay in a file.
+    File(VectorFile),
 }
 
 /// A query prepared for distances to stored vectors.
@@ -28,6 +34,16 @@ pub enum Prepared<'a> {
     Float(&'a [f32]),
     /// The query as bytes. It consists of whole numbers from 0 to 255, as the stored vectors do.
     Bytes(&'a [u8]),
+}
+
+impl Prepared<'_> {
+    /// The same query.
+    pub fn reborrow(&self) -> Prepared<'_> {
+        match self {
+            Self::Float(query) => Prepared::Float(query),
+            Self::Bytes(query) => Prepared::Bytes(query),
+        }
+    }
 }
 
 impl StoredVectors {
@@ -61,6 +77,10 @@ impl StoredVectors {
     /// Copies the rows `order` of these vectors of `dim` coordinates, in that order.
     pub fn pick(&self, dim: usize, order: &[u32]) -> Self {
         let mut rows = StoredRows::new(self.element());
+        if let Self::File(file) = self {
+            file.push_rows(order, &mut rows);
+            return rows.into();
+        }
         for row in order {
             rows.push(self, dim, *row as usize);
         }
@@ -85,6 +105,7 @@ impl StoredVectors {
             Self::F16(data) => data.len() / dim,
             Self::U8(data) => data.len() / dim,
             Self::Int8(data) => data.len() / garlic_simd::int8_row_bytes(dim),
+            Self::File(file) => file.rows(),
         }
     }
 
@@ -95,6 +116,7 @@ impl StoredVectors {
             Self::F16(_) => StoredType::F16,
             Self::U8(_) => StoredType::U8,
             Self::Int8(_) => StoredType::Int8,
+            Self::File(file) => file.element(),
         }
     }
 
@@ -104,6 +126,7 @@ impl StoredVectors {
             Self::F32(data) => size_of_val(&**data) as u64,
             Self::F16(data) => size_of_val(&**data) as u64,
             Self::U8(data) | Self::Int8(data) => data.len() as u64,
+            Self::File(file) => file.bytes(),
         }
     }
 
@@ -119,8 +142,8 @@ impl StoredVectors {
 
     /// Prepares a query. It becomes bytes if the vectors are bytes and the conversion is exact.
     pub fn prepare<'a>(&self, query: &'a [f32], bytes: &'a mut Vec<u8>) -> Prepared<'a> {
-        match self {
-            Self::U8(_) if to_bytes(query, bytes) => Prepared::Bytes(bytes),
+        match self.element() {
+            StoredType::U8 if to_bytes(query, bytes) => Prepared::Bytes(bytes),
             _ => Prepared::Float(query),
         }
     }
@@ -131,6 +154,7 @@ impl StoredVectors {
             Self::F32(data) => data.mapped_bytes(),
             Self::F16(data) => data.mapped_bytes(),
             Self::U8(data) | Self::Int8(data) => data.mapped_bytes(),
+            Self::File(_) => 0,
         }
     }
 
@@ -155,6 +179,7 @@ impl StoredVectors {
                 let wide = garlic_simd::int8_row_bytes(q.len());
                 row(data, wide, position).map(|v| garlic_simd::l2_squared_int8(q, v))
             }
+            (Self::File(file), query) => file.fetch(position, 1).map(|one| one.distance(query, 0)),
             (_, Prepared::Bytes(_)) => unreachable!("bytes are prepared for bytes only"),
         };
         // `min` ignores NaN.
@@ -164,7 +189,35 @@ impl StoredVectors {
     /// Squared distances between a query and all vectors, in order.
     #[inline]
     pub fn distances(&self, query: &Prepared<'_>, each: impl FnMut(usize, f32)) {
+        self.distances_while(query, || true, each);
+    }
+
+    /// [`StoredVectors::distances`] for as long as `goes_on`, which is asked every few thousand vectors.
+    #[inline]
+    pub fn distances_while(
+        &self,
+        query: &Prepared<'_>,
+        goes_on: impl Fn() -> bool,
+        mut each: impl FnMut(usize, f32),
+    ) {
         match (self, query) {
+            (Self::File(file), query) => file.for_each_block(|first, block| {
+                let each = |at, distance| each(first + at, distance);
+                block.each_distance(query, &mut (&goes_on, each));
+            }),
+            (memory, query) => memory.each_distance(query, &mut (goes_on, each)),
+        }
+    }
+
+    /// [`StoredVectors::distances_while`] of vectors in memory.
+    #[inline]
+    fn each_distance(
+        &self,
+        query: &Prepared<'_>,
+        each: &mut (impl Fn() -> bool, impl FnMut(usize, f32)),
+    ) {
+        match (self, query) {
+            (Self::File(_), _) => {}
             (Self::U8(data), Prepared::Bytes(q)) => {
                 each_row(
                     data,
@@ -200,6 +253,10 @@ impl StoredVectors {
             Self::U8(data) => row(data, dim, position).map(|v| garlic_simd::widen_u8(v, out)),
             Self::Int8(data) => row(data, garlic_simd::int8_row_bytes(dim), position)
                 .map(|v| garlic_simd::widen_int8(v, out)),
+            Self::File(file) => {
+                let one = file.fetch(position, 1);
+                return one.is_some_and(|one| one.read(dim, 0, out));
+            }
         };
         found.is_some()
     }
@@ -215,6 +272,7 @@ impl StoredVectors {
                 let wide = garlic_simd::int8_row_bytes(dim);
                 garlic_simd::prefetch(row(data, wide, position).unwrap_or_default());
             }
+            Self::File(_) => {}
         }
     }
 
@@ -233,6 +291,14 @@ impl StoredVectors {
                 let mut rows = data.chunks_exact(garlic_simd::int8_row_bytes(dim));
                 rows.position(|row| !garlic_simd::int8_steps(row, dim).all(is_sound))
             }
+            Self::File(file) => {
+                let mut found = None;
+                file.for_each_block(|first, block| {
+                    let at = || block.first_not_finite(dim).map(|at| first + at);
+                    found = found.or_else(at);
+                });
+                found
+            }
         }
     }
 }
@@ -243,10 +309,16 @@ fn each_row<T>(
     data: &[T],
     dim: usize,
     distance: impl Fn(&[T]) -> f32,
-    mut each: impl FnMut(usize, f32),
+    (goes_on, each): &mut (impl Fn() -> bool, impl FnMut(usize, f32)),
 ) {
-    for (at, row) in data.chunks_exact(dim).enumerate() {
-        each(at, distance(row));
+    for (block, rows) in data.chunks(dim * ROWS_BETWEEN_LOOKS).enumerate() {
+        if !goes_on() {
+            return;
+        }
+        let first = block * ROWS_BETWEEN_LOOKS;
+        for (at, row) in (first..).zip(rows.chunks_exact(dim)) {
+            each(at, distance(row));
+        }
     }
 }
 
@@ -286,7 +358,27 @@ impl StoredRows {
             (Self::Int8(rows), StoredVectors::Int8(data)) => {
                 extend(rows, data, garlic_simd::int8_row_bytes(dim), position);
             }
+            (rows, StoredVectors::File(file)) => {
+                if let Some(one) = file.fetch(position, 1) {
+                    rows.push(&one, dim, 0);
+                }
+            }
             _ => unreachable!("an index has vectors of one type"),
+        }
+    }
+}
+
+impl StoredRows {
+    /// Appends the vector of these little-endian bytes.
+    pub(crate) fn push_bytes(&mut self, row: &[u8]) {
+        match self {
+            Self::F32(rows) => {
+                rows.extend(row.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)))
+            }
+            Self::F16(rows) => {
+                rows.extend(row.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b)))
+            }
+            Self::U8(rows) | Self::Int8(rows) => rows.extend_from_slice(row),
         }
     }
 }
@@ -448,6 +540,21 @@ mod tests {
         for v in near.chain(others) {
             assert!(!is_byte(v) && !to_bytes(&[1.0, v, 2.0], &mut bytes), "{v}");
         }
+    }
+
+    #[test]
+    fn distances_end_when_they_are_told_to() {
+        let values: Vec<f32> = (0..3 * ROWS_BETWEEN_LOOKS).map(|i| i as f32).collect();
+        let stored = StoredVectors::F32(values.clone().into());
+        let query = Prepared::Float(&[0.0]);
+        let mut all = Vec::new();
+        stored.distances(&query, |at, distance| all.push((at, distance.sqrt())));
+        let wanted: Vec<(usize, f32)> = values.iter().copied().enumerate().collect();
+        assert_eq!(all, wanted);
+        let (looks, mut seen) = (std::cell::Cell::new(0), 0);
+        let goes_on = || looks.replace(looks.get() + 1) < 2;
+        stored.distances_while(&query, goes_on, |_, _| seen += 1);
+        assert_eq!((looks.get(), seen), (3, 2 * ROWS_BETWEEN_LOOKS));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::atomic::write_atomically;
 use crate::error::{DataError, Origin, Result};
+use crate::flat::Layout;
 use crate::format::Format;
 use crate::ids::Ids;
 use crate::input::{Input, to_usize};
@@ -48,6 +49,12 @@ fn nonzero(input: &Input, rows: u64, cols: u64) -> Result<(usize, usize)> {
 pub(crate) fn shape(input: &Input, element: Element) -> Result<Shape> {
     let (rows, dim) = checked_header(input, element.width() as u64)?;
     Ok(Shape { rows, dim, element })
+}
+
+/// Where the rows lie.
+pub(crate) fn layout(input: &Input, element: Element) -> Result<Layout> {
+    let Shape { rows, dim, element } = shape(input, element)?;
+    Ok(Layout::plain(HEADER, rows, dim, element))
 }
 
 pub(crate) fn read(input: &Input, element: Element) -> Result<Vectors> {
@@ -103,7 +110,7 @@ pub fn write_ibin(path: impl AsRef<Path>, ids: &Ids) -> Result<()> {
     })
 }
 
-fn header_of(len: usize, dim: usize, origin: &Origin) -> Result<[u8; HEADER as usize]> {
+pub(crate) fn header_of(len: usize, dim: usize, origin: &Origin) -> Result<[u8; HEADER as usize]> {
     let rows = count_rows(len, dim, origin)?;
     let narrow = |value: usize, what| {
         u32::try_from(value).map_err(|_| DataError::TooLarge {

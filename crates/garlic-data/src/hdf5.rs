@@ -3,9 +3,10 @@
 //! The file is read on demand, so that a listing touches headers only; a contiguous set of
 //! little-endian floats or of bytes is mapped instead of being read.
 
-use hdf5_pure::{DType, Datatype, DatatypeByteOrder, File, FloatingPointLayout, Layout};
+use hdf5_pure::{DType, Datatype, DatatypeByteOrder, File, FloatingPointLayout, Layout as Storage};
 
 use crate::error::{DataError, Origin, Result};
+use crate::flat::Layout;
 use crate::ids::Ids;
 use crate::input::{Input, to_usize};
 use crate::vectors::{Element, Shape, Vectors, check_finite};
@@ -103,7 +104,7 @@ impl<'a> Hdf5<'a> {
         };
         let mut place = None;
         match data.layout().map_err(failed)? {
-            Layout::Contiguous { address, size } if bytes > 0 => {
+            Storage::Contiguous { address, size } if bytes > 0 => {
                 let address = address.ok_or_else(|| unsupported("the set was never written"))?;
                 let end = address.saturating_add(bytes.max(size));
                 if end > self.input.len {
@@ -111,12 +112,12 @@ impl<'a> Hdf5<'a> {
                 }
                 place = Some(address);
             }
-            Layout::Contiguous { .. } | Layout::Compact { .. } => {
+            Storage::Contiguous { .. } | Storage::Compact { .. } => {
                 if bytes > self.input.len {
                     return Err(truncated(bytes));
                 }
             }
-            Layout::Chunked { .. } => {
+            Storage::Chunked { .. } => {
                 let ratio = if data.filters().is_empty() {
                     1
                 } else {
@@ -171,6 +172,25 @@ impl<'a> Hdf5<'a> {
                 Vectors::owned_u8(data, shape.dim, &set.origin)
             }
         }
+    }
+
+    /// Where the rows of a set of vectors lie, if they lie in one piece.
+    pub(crate) fn layout(&self, name: &str) -> Result<Option<Layout>> {
+        let set = self.set(name)?;
+        let Shape { rows, dim, element } = set.vectors_shape()?;
+        let Some(address) = set.address else {
+            return Ok(None);
+        };
+        if set.is_half() {
+            return Ok(Some(Layout::halves(address, rows, dim)));
+        }
+        let plain = match element {
+            Element::F32 => hdf5_pure::make_f32_type(),
+            Element::U8 => hdf5_pure::make_u8_type(),
+        };
+        let found = set.data.datatype();
+        let found = found.map_err(|cause| unreadable(set.origin.clone(), cause))?;
+        Ok((found == plain).then(|| Layout::plain(address, rows, dim, element)))
     }
 
     /// A set of ids.

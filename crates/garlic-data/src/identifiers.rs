@@ -35,8 +35,8 @@ impl Identifiers {
         }
     }
 
-    /// Adds those of the rows that follow.
-    pub(crate) fn append(&mut self, more: Self, origin: &Origin) -> Result<()> {
+    /// Adds those of the rows that follow. `origin` names them in an error.
+    pub fn append(&mut self, more: Self, origin: &Origin) -> Result<()> {
         match (self, more) {
             (Self::Numbers(ids), Self::Numbers(more)) => ids.extend(more),
             (Self::Strings(ids), Self::Strings(more)) => ids.extend(more),

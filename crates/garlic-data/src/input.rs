@@ -92,6 +92,11 @@ impl Input {
         })
     }
 
+    /// The same file once more, with a place of its own to read from. It begins at its first byte.
+    pub(crate) fn reopened(&self) -> Result<File> {
+        File::open(&self.path).map_err(|cause| DataError::io("open", &self.path, cause))
+    }
+
     pub(crate) fn origin(&self) -> Origin {
         self.origin.clone()
     }

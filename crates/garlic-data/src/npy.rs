@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::atomic::write_atomically;
 use crate::error::{DataError, Origin, Result};
+use crate::flat::Layout;
 use crate::format::Format;
 use crate::identifiers::Identifiers;
 use crate::ids::Ids;
@@ -247,6 +248,20 @@ pub(crate) fn shape(input: &Input) -> Result<Shape> {
     Ok(vectors(input)?.shape())
 }
 
+/// Where the rows lie, unless they are stored column after column.
+pub(crate) fn layout(input: &Input) -> Result<Option<Layout>> {
+    let array = vectors(input)?;
+    if array.by_columns {
+        return Ok(None);
+    }
+    let kind = array.kind;
+    Ok(Some(Layout {
+        width: kind.width(),
+        convert: Box::new(move |bytes, values| kind.to_f32(bytes, values)),
+        ..Layout::plain(array.offset, array.rows, array.cols, Element::F32)
+    }))
+}
+
 pub(crate) fn read(input: &Input) -> Result<Vectors> {
     let array = vectors(input)?;
     let origin = input.origin();
@@ -326,6 +341,15 @@ pub(crate) fn read_identifiers(input: &Input) -> Result<Identifiers> {
         })
         .collect();
     Ok(Identifiers::Numbers(numbers?))
+}
+
+/// The bytes before an array.
+pub(crate) fn header_of(rows: usize, dim: usize, element: Element) -> Vec<u8> {
+    let descr = match element {
+        Element::F32 => "<f4",
+        Element::U8 => "|u1",
+    };
+    header::write(descr, rows, dim)
 }
 
 /// Writes floats as a `float32` array, `dim` to a row.

@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use crate::batches::{BATCH_ROWS, Batches, Cut, Part};
 use crate::dataset::{self, Metric};
 use crate::error::{DataError, Origin, Result};
+use crate::flat::{Flat, Layout};
 use crate::format::{self, Format};
 use crate::hdf5::Hdf5;
 use crate::identifiers::Identifiers;
@@ -162,6 +163,26 @@ impl Reader {
         &self.origin
     }
 
+    /// What is read, in words that change when it does: the options, and the name, length and time of change of each file.
+    pub fn describe(&self) -> Result<String> {
+        let mut text = format!("{} {:?}", self.format, self.options);
+        for input in &self.inputs {
+            let metadata = input.file.metadata();
+            let metadata = metadata.map_err(|cause| DataError::io("read", &input.path, cause))?;
+            let changed = metadata.modified().ok().and_then(|time| {
+                let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+                Some(since.as_nanos())
+            });
+            text.push_str(&format!(
+                "\n{} {} {}",
+                input.origin(),
+                input.len,
+                changed.unwrap_or(0)
+            ));
+        }
+        Ok(text)
+    }
+
     /// Names of the columns of a table or the arrays of an archive, of the first file of a folder. Other formats have none.
     pub fn names(&self) -> Result<Vec<String>> {
         let Some(input) = self.inputs.first() else {
@@ -249,6 +270,41 @@ impl Reader {
         Ok((vectors?, None))
     }
 
+    /// Where the rows of a file lie, if they lie one after the other. Others have to be read as a whole.
+    fn layout(&self, input: &Input) -> Result<Option<Layout>> {
+        Ok(match self.format {
+            Format::Npy => npy::layout(input)?,
+            Format::Fbin => Some(bin::layout(input, Element::F32)?),
+            Format::U8bin => Some(bin::layout(input, Element::U8)?),
+            Format::Fvecs => Some(vecs::layout(input, Element::F32)?),
+            Format::Bvecs => Some(vecs::layout(input, Element::U8)?),
+            Format::Hdf5 => Hdf5::open(input)?.layout(self.set())?,
+            _ => None,
+        })
+    }
+
+    /// What messages name: the set of an HDF5 file, or the file.
+    fn place(&self, input: &Input) -> Origin {
+        match self.format {
+            Format::Hdf5 => input.origin().set(self.set().to_owned()),
+            _ => input.origin(),
+        }
+    }
+
+    /// Whether [`Reader::batches`] reads some rows at a time. Other files are in memory as a whole while they are read.
+    pub fn is_streamed(&self) -> Result<bool> {
+        if self.is_table() {
+            return Ok(true);
+        }
+        for input in &self.inputs {
+            let layout = format::labelled(input, self.format, |input| self.layout(input))?;
+            if layout.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn is_table(&self) -> bool {
         matches!(
             self.format,
@@ -273,10 +329,13 @@ impl Reader {
                     input.origin(),
                     table::Rows::open(input, self.format, &self.options, rows)?,
                 ),
-                _ => {
-                    let (vectors, ids) = self.whole(input)?;
-                    Part::new(input.origin(), Cut::new(vectors, ids, rows))
-                }
+                _ => match self.layout(input)? {
+                    Some(layout) => Part::new(self.place(input), Flat::new(input, layout, rows)?),
+                    None => {
+                        let (vectors, ids) = self.whole(input)?;
+                        Part::new(input.origin(), Cut::new(vectors, ids, rows))
+                    }
+                },
             })
         })
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::atomic::write_atomically;
 use crate::error::{DataError, Origin, Result};
+use crate::flat::Layout;
 use crate::format::Format;
 use crate::ids::Ids;
 use crate::input::{Input, to_usize};
@@ -66,6 +67,15 @@ pub(crate) fn shape(input: &Input, element: Element) -> Result<Shape> {
         rows: to_usize(rows, "the number of rows", &origin)?,
         dim: to_usize(dim, "the dimension", &origin)?,
         element,
+    })
+}
+
+/// Where the rows lie.
+pub(crate) fn layout(input: &Input, element: Element) -> Result<Layout> {
+    let Shape { rows, dim, element } = shape(input, element)?;
+    Ok(Layout {
+        prefixed: true,
+        ..Layout::plain(0, rows, dim, element)
     })
 }
 

@@ -68,7 +68,7 @@ fn products(d: usize) {
             },
         );
     }
-    time("lower_gram with mirror", cube / 3.0, || {
+    time("lower_gram", cube / 3.0, || {
         lower_gram(&mut c, &a, d);
     });
     time("  faer triangular, no mirror", cube / 3.0, || {

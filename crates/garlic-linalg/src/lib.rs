@@ -46,6 +46,6 @@ pub use pca::{Pca, covariance, pca};
 pub use random::{permutation, random_stream, uniform_below, uniform_unit};
 pub use seeding::{farthest_points, kmeans_plus_plus, random_rows};
 pub use triangular::{
-    lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, solve_lower,
-    solve_lower_transpose,
+    lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, mirror_lower, solve_lower,
+    solve_lower_transpose, times_lower,
 };

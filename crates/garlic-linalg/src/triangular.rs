@@ -17,9 +17,9 @@ const PANEL: usize = 32;
 /// Side of the square tiles in which the lower triangle is copied to the upper.
 const TILE: usize = 16;
 
-/// `out = L L^T`, complete and symmetric, for a lower triangular `L` whose upper part is not read.
+/// Lower triangle of `out = L L^T` for a lower triangular `L` whose upper part is not read.
 ///
-/// Panics when a slice is shorter than `d * d`.
+/// The strict upper part of `out` is unspecified afterwards. Panics when a slice is shorter than `d * d`.
 pub fn lower_gram(out: &mut [f32], l: &[f32], d: usize) {
     let out = &mut out[..d * d];
     let l = &l[..d * d];
@@ -56,7 +56,45 @@ pub fn lower_gram(out: &mut [f32], l: &[f32], d: usize) {
             );
         }
     }
-    mirror_lower(out, d);
+}
+
+/// `out = A L` for a row-major `rows x d` matrix `A` and a lower triangular `L` whose upper part is not read.
+///
+/// Panics when a slice is shorter than its shape.
+pub fn times_lower(out: &mut [f32], a: &[f32], rows: usize, l: &[f32], d: usize) {
+    let (a, l) = (view(a, rows, d), &l[..d * d]);
+    let out = &mut out[..rows * d];
+    let mut scratch = vec![0.0; PANEL.min(d) * d];
+    for j0 in (0..d).step_by(PANEL) {
+        let width = PANEL.min(d - j0);
+        let panel = lower_panel(&mut scratch, l, d, j0, width);
+        matmul(
+            view_mut(out, rows, d).subcols_mut(j0, width),
+            Accum::Replace,
+            a.subcols(j0, d - j0),
+            panel,
+            1.0,
+            Par::Seq,
+        );
+    }
+}
+
+/// Columns `j0..j0 + width` of a lower triangular matrix from row `j0` down, with zeros above the diagonal.
+fn lower_panel<'a>(
+    scratch: &'a mut [f32],
+    l: &[f32],
+    d: usize,
+    j0: usize,
+    width: usize,
+) -> MatRef<'a, f32> {
+    let height = d - j0;
+    let panel = &mut scratch[..height * width];
+    for (i, row) in panel.chunks_exact_mut(width).enumerate() {
+        let filled = (i + 1).min(width);
+        row[..filled].copy_from_slice(&l[(j0 + i) * d + j0..][..filled]);
+        row[filled..].fill(0.0);
+    }
+    MatRef::from_row_major_slice(&*panel, height, width)
 }
 
 /// Lower triangle of `out = beta * out + alpha * S L` for a full symmetric `S` and a lower triangular `L` whose
@@ -78,18 +116,13 @@ pub fn lower_of_symmetric_times_lower(
     for j0 in (0..d).step_by(PANEL) {
         let width = PANEL.min(d - j0);
         let height = d - j0;
-        let panel = &mut scratch[..height * width];
-        for (i, row) in panel.chunks_exact_mut(width).enumerate() {
-            let filled = (i + 1).min(width);
-            row[..filled].copy_from_slice(&l[(j0 + i) * d + j0..][..filled]);
-            row[filled..].fill(0.0);
-        }
+        let panel = lower_panel(&mut scratch, l, d, j0, width);
         let accum = scale_panel(out, d, j0, width, beta);
         matmul(
             view_mut(&mut out[j0 * d..], height, d).subcols_mut(j0, width),
             accum,
             s.submatrix(j0, j0, height, height),
-            MatRef::from_row_major_slice(&*panel, height, width),
+            panel,
             alpha,
             Par::Seq,
         );
@@ -146,7 +179,7 @@ pub fn solve_lower_transpose(l: &[f32], d: usize, b: &mut [f32], nrhs: usize) {
 
 /// Copies the lower triangle to the upper by square tiles: a tile is turned in a small buffer, so that both the
 /// reads and the writes run along rows.
-pub(crate) fn mirror_lower<T: Copy + Default>(a: &mut [T], d: usize) {
+pub fn mirror_lower<T: Copy + Default>(a: &mut [T], d: usize) {
     let mut turned = [[T::default(); TILE]; TILE];
     for i0 in (0..d).step_by(TILE) {
         let rows = TILE.min(d - i0);

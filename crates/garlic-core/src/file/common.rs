@@ -1,6 +1,7 @@
 //! The sections that every index has: META, SPACE, VECTORS, IDS.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use garlic_linalg::Matrix;
 use serde::de::DeserializeOwned;
@@ -10,10 +11,11 @@ use super::MAX_META;
 use super::error::{Fault, inconsistent};
 use super::layout::Kind;
 use super::read::Reader;
-use super::source::Source;
+use super::source::{OnDisk, Source};
 use super::write::{Aligned, put};
 use crate::buffer::Buffer;
 use crate::transform::Transform;
+use crate::vector_file::{VectorFile, VectorPlace};
 use crate::vectors::{StoredType, StoredVectors};
 
 /// Tolerance of the inner products of orthonormal axes.
@@ -171,10 +173,11 @@ pub fn put_vectors(vectors: &StoredVectors, out: &mut dyn Write) -> io::Result<(
         StoredVectors::F32(values) => put(out, values),
         StoredVectors::F16(halves) => put(out, halves),
         StoredVectors::U8(bytes) | StoredVectors::Int8(bytes) => put(out, bytes),
+        StoredVectors::File(file) => file.copy_to(out),
     }
 }
 
-/// Reads VECTORS.
+/// Reads VECTORS, unless they stay in the file. Then only their number is checked.
 ///
 /// # Errors
 /// Fails if the section is damaged or inconsistent.
@@ -184,6 +187,9 @@ pub fn read_vectors<R: Source>(
     dim: u64,
     element: StoredType,
 ) -> Result<StoredVectors, Fault> {
+    if reader.inner.keeps_vectors().is_some() {
+        return leave_vectors(reader, points, dim, element);
+    }
     let vectors = reader.large_section(Kind::Vectors, |section| {
         let bytes = element.section_bytes(points, dim);
         section.expect(bytes)?;
@@ -204,6 +210,36 @@ pub fn read_vectors<R: Source>(
         return Err(inconsistent(Kind::Vectors, message));
     }
     Ok(vectors)
+}
+
+/// Leaves VECTORS in the file.
+fn leave_vectors<R: Source>(
+    reader: &mut Reader<R>,
+    points: u64,
+    dim: u64,
+    element: StoredType,
+) -> Result<StoredVectors, Fault> {
+    let offset = reader.unread_section(Kind::Vectors, |section| {
+        section.expect(element.section_bytes(points, dim))?;
+        Ok(section.leave())
+    })?;
+    let Some(OnDisk {
+        file,
+        path,
+        backend,
+    }) = reader.inner.keeps_vectors()
+    else {
+        return Err(inconsistent(Kind::Vectors, "they do not stay in the file"));
+    };
+    let place = VectorPlace {
+        file: Arc::clone(file),
+        path: path.clone(),
+        offset,
+        element,
+        dim: dim as usize,
+        rows: points as usize,
+    };
+    Ok(StoredVectors::File(VectorFile::new(place, *backend)))
 }
 
 /// Reads IDS. The content of a mapped file is not checked.

@@ -26,13 +26,14 @@ pub use layout::{ALIGNMENT, Entry, HEADER_LEN, Kind, Layout, Measure};
 pub use map::map_file;
 pub use read::Reader;
 pub use section::Section;
-pub use source::{Mapped, Source};
+pub use source::{Mapped, OnDisk, Source};
 pub use write::{Aligned, Sections, Word, measure, put, write};
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 
 use atomic::FileOps;
 use bytes::Bytes;
@@ -40,6 +41,7 @@ use layout::MAGIC;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::vector_file::ReadBackend;
 
 /// The format version that is written.
 pub const FORMAT_VERSION: u32 = 2;
@@ -77,6 +79,8 @@ pub enum Access {
     Map,
     /// Read into memory: every byte is checked.
     Read,
+    /// Vectors stay in the file and are read when they are needed. Everything else is read and checked.
+    Disk(ReadBackend),
 }
 
 /// Opens a file.
@@ -102,9 +106,33 @@ pub fn open<T: Decode>(path: &Path, access: Access) -> Result<(T, Layout)> {
             let file_len = map.len() as u64;
             return decode(Mapped(Bytes::from_owner(map)), file_len);
         }
+        if let Access::Disk(backend) = access {
+            return decode_on_disk(file, path, file_len, backend);
+        }
         decode(file, file_len)
     };
     read().map_err(|fault| with_path(path, fault))
+}
+
+/// Reads everything but the vectors of a file.
+fn decode_on_disk<T: Decode>(
+    file: File,
+    path: &Path,
+    file_len: u64,
+    backend: ReadBackend,
+) -> Result<(T, Layout), Fault> {
+    let source = OnDisk {
+        file: Arc::new(file),
+        path: path.to_owned(),
+        backend,
+    };
+    let file = Arc::clone(&source.file);
+    let decoded = decode(source, file_len)?;
+    // The sections were read in order. Vectors are read here and there, and none of their neighbours is wanted.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::fs::fadvise(&*file, 0, None, rustix::fs::Advice::Random);
+    drop(file);
+    Ok(decoded)
 }
 
 /// Decodes the bytes of [`to_bytes`].

@@ -76,6 +76,15 @@ impl<R: Source> Reader<R> {
         self.enter(kind, self.is_mapped(), decode)
     }
 
+    /// [`Reader::section`] for a section that `decode` leaves in the file, unchecked.
+    pub(super) fn unread_section<T>(
+        &mut self,
+        kind: Kind,
+        decode: impl FnOnce(&mut Section<'_, R>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.enter(kind, true, decode)
+    }
+
     fn enter<T>(
         &mut self,
         kind: Kind,

@@ -117,6 +117,14 @@ impl<'a, R: Source> Section<'a, R> {
         self.words::<u8>(count).map(Bytes::from)
     }
 
+    /// Passes over what is left, and returns its offset in the file.
+    pub(super) fn leave(&mut self) -> u64 {
+        let offset = self.reader.position;
+        self.reader.position += self.left;
+        self.left = 0;
+        offset
+    }
+
     /// Skips padding up to the next multiple of [`ALIGNMENT`].
     pub fn align(&mut self) -> Result<(), Fault> {
         let read = self.entry.length - self.left;

@@ -1,8 +1,13 @@
-//! The source of the bytes of an index: a stream or a mapped file.
+//! The source of the bytes of an index: a stream, a mapped file, or a file that keeps its vectors.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
+
+use crate::vector_file::{ReadBackend, read_at};
 
 /// The source of the bytes of an index.
 pub trait Source {
@@ -11,6 +16,11 @@ pub trait Source {
 
     /// The mapped file, if arrays may stay in it.
     fn map(&self) -> Option<&Bytes> {
+        None
+    }
+
+    /// The file, if vectors stay in it and are read when they are needed.
+    fn keeps_vectors(&self) -> Option<&OnDisk> {
         None
     }
 }
@@ -46,5 +56,26 @@ impl Source for Mapped {
 
     fn map(&self) -> Option<&Bytes> {
         Some(&self.0)
+    }
+}
+
+/// A file whose vectors stay in it. Everything else is read.
+#[derive(Debug)]
+pub struct OnDisk {
+    /// The file.
+    pub file: Arc<File>,
+    /// Its name in error messages.
+    pub path: PathBuf,
+    /// How vectors are read later.
+    pub backend: ReadBackend,
+}
+
+impl Source for OnDisk {
+    fn fetch(&mut self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+        read_at(&self.file, bytes, position)
+    }
+
+    fn keeps_vectors(&self) -> Option<&OnDisk> {
+        Some(self)
     }
 }

@@ -166,6 +166,22 @@ impl Embedding {
         Ok(Embedded::Made(made))
     }
 
+    /// Embeds vectors to compare them with stored ones, on the calling thread. Unlike [`Embedding::added`] it takes
+    /// vectors beyond the length limit. An error names the first invalid row.
+    pub fn compared<'a>(&self, vectors: Rows<'a>) -> Result<Embedded<'a>> {
+        if self.metric == Metric::Euclidean {
+            return Ok(Embedded::Given(vectors));
+        }
+        let mut made = Matrix::zeros(vectors.len(), self.inner_dim(vectors.dim()));
+        for (row, vector) in vectors.iter().enumerate() {
+            match self.check(vector, row) {
+                Ok(()) | Err(Error::TooLong { .. }) => self.embed_into(vector, made.row_mut(row)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Embedded::Made(made))
+    }
+
     /// For inner products: whether a stored vector is longer than `longest`.
     pub fn is_longer(&self, stored: &[f32], longest: f32) -> bool {
         self.metric == Metric::InnerProduct

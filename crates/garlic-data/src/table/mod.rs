@@ -4,7 +4,8 @@ mod lists;
 mod names;
 mod write;
 
-use std::io::Cursor;
+use std::fs::File;
+use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_array::RecordBatch;
@@ -21,9 +22,12 @@ use crate::reader::{Columns, ReadOptions};
 use crate::vectors::{Element, Shape};
 
 pub use write::write_parquet;
+pub(crate) use write::{batch, properties};
 
 /// What an Arrow file begins with; a stream begins with a length.
-const FILE_MAGIC: &[u8] = b"ARROW1";
+const FILE_MAGIC: &[u8; 6] = b"ARROW1";
+/// Bytes of an Arrow file that are read at a time.
+const READ_BYTES: usize = 1 << 18;
 
 /// The columns that are read, by name.
 struct Chosen {
@@ -157,10 +161,11 @@ fn guarded<T, E: std::fmt::Display>(
     }
 }
 
-fn parquet(input: &Input) -> Result<ParquetRecordBatchReaderBuilder<bytes::Bytes>> {
-    let bytes = input.bytes()?;
+/// A reader of a Parquet file. It reads page by page, so that a large file does not have to fit into memory.
+fn parquet(input: &Input) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let file = input.reopened()?;
     guarded(&input.origin(), Format::Parquet, || {
-        ParquetRecordBatchReaderBuilder::try_new(bytes)
+        ParquetRecordBatchReaderBuilder::try_new(file)
     })
 }
 
@@ -170,22 +175,25 @@ fn arrow(
     places: impl FnOnce(&SchemaRef) -> Result<Option<Vec<usize>>>,
 ) -> Result<(SchemaRef, Tables)> {
     let origin = input.origin();
-    let bytes = input.bytes()?;
-    let is_file = bytes.starts_with(FILE_MAGIC);
-    let open = |places| -> Result<(SchemaRef, Tables), ArrowError> {
-        let bytes = Cursor::new(bytes.clone());
+    let mut start = [0; FILE_MAGIC.len()];
+    let is_file = input.read_at(0, &mut start, "the magic").is_ok() && start == *FILE_MAGIC;
+    let open = |file, places| -> Result<(SchemaRef, Tables), ArrowError> {
+        let file = BufReader::with_capacity(READ_BYTES, file);
         Ok(match is_file {
             true => {
-                let reader = FileReader::try_new(bytes, places)?;
+                let reader = FileReader::try_new(file, places)?;
                 (reader.schema(), Box::new(reader))
             }
             false => {
-                let reader = StreamReader::try_new(bytes, places)?;
+                let reader = StreamReader::try_new(file, places)?;
                 (reader.schema(), Box::new(reader))
             }
         })
     };
-    let guarded_open = |places| guarded(&origin, Format::Arrow, || open(places));
+    let guarded_open = |places| {
+        let file = input.reopened()?;
+        guarded(&origin, Format::Arrow, || open(file, places))
+    };
     let (schema, tables) = guarded_open(None)?;
     match places(&schema)? {
         None => Ok((schema, tables)),

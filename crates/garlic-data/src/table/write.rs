@@ -62,11 +62,8 @@ pub fn write_parquet(
             return Err(DataError::selection(origin, problem));
         }
     }
-    let group = (GROUP_BYTES / (dim * size_of::<f32>())).max(1);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(group))
-        .build();
+    let group = group_rows(dim);
+    let properties = properties(dim);
     write_atomically(path, |out| {
         let some = |rows| batch(vectors, dim, ids, columns, rows).map_err(io::Error::other);
         let writer = ArrowWriter::try_new(out, some(0..0)?.schema(), Some(properties));
@@ -79,8 +76,21 @@ pub fn write_parquet(
     })
 }
 
+/// Rows of a group of rows.
+fn group_rows(dim: usize) -> usize {
+    (GROUP_BYTES / (dim.max(1) * size_of::<f32>())).max(1)
+}
+
+/// How a file of vectors of `dim` numbers is written.
+pub(crate) fn properties(dim: usize) -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(group_rows(dim)))
+        .build()
+}
+
 /// Some rows of the table.
-fn batch(
+pub(crate) fn batch(
     vectors: &[f32],
     dim: usize,
     ids: Option<&Identifiers>,

@@ -6,8 +6,8 @@ use crate::reference::{
     SIZES, largest_difference, lower, lower_part, product, random, transpose, widen,
 };
 use crate::{
-    Operand, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, solve_lower,
-    solve_lower_transpose,
+    Operand, gemm, lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower,
+    mirror_lower, solve_lower, solve_lower_transpose, times_lower,
 };
 
 /// Whether an operand is stored transposed.
@@ -131,11 +131,12 @@ fn gemm_does_not_depend_on_alignment() {
 }
 
 #[test]
-fn lower_gram_is_complete_and_ignores_the_upper_part() {
+fn lower_gram_ignores_the_upper_part_and_is_mirrored() {
     for d in SIZES {
         let l = lower(d, 4);
         let mut out = vec![f32::NAN; d * d];
         lower_gram(&mut out, &l, d);
+        mirror_lower(&mut out, d);
         let full = lower_part(&l, d);
         let expected = product(&full, &transpose(&full, d, d), d, d, d);
         assert!(
@@ -143,6 +144,21 @@ fn lower_gram_is_complete_and_ignores_the_upper_part() {
             "{d}"
         );
         assert_eq!(transpose(&out, d, d), out, "not symmetric at {d}");
+    }
+}
+
+#[test]
+fn times_lower_ignores_the_upper_part() {
+    for (d, rows) in SIZES.into_iter().flat_map(|d| [(d, 1), (d, 5), (d, 40)]) {
+        let (a, l) = (random(rows * d, 9), lower(d, 4));
+        let mut out = vec![f32::NAN; rows * d];
+        times_lower(&mut out, &a, rows, &l, d);
+        let expected = product(&widen(&a), &lower_part(&l, d), rows, d, d);
+        let difference = largest_difference(&widen(&out), &expected);
+        assert!(
+            difference < 4.0 * tolerance(d),
+            "{rows} x {d}: {difference}"
+        );
     }
 }
 

@@ -1,8 +1,6 @@
 //! Half-precision floats in `.npy` and HDF5 files are read as 32-bit floats.
 
-mod common;
-
-use common::{file, folder, npy};
+use crate::common::{file, folder, npy};
 use garlic_data::{DataError, Element, read_vectors, vectors_shape};
 use hdf5_pure::{Datatype, DatatypeByteOrder, FileBuilder, FloatingPointLayout};
 

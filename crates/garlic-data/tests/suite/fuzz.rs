@@ -1,14 +1,11 @@
 //! Readers on files that were changed at random: an error or other values, never a panic, and never more memory
 //! than the file's size justifies. `GARLIC_FUZZ_ITERATIONS` sets how many files are tried.
 
-mod common;
-mod fuzzing;
-
 use std::path::Path;
 
-use common::written::{arrow, npz, parquet, rows, stream, table};
-use common::{Benchmark, floats, folder, ints, npy};
-use fuzzing::{Meter, Random, iterations, metered, mutate};
+use crate::common::written::{arrow, npz, parquet, rows, stream, table};
+use crate::common::{Benchmark, floats, folder, ints, npy};
+use crate::fuzzing::{Meter, Random, iterations, metered, mutate};
 use garlic_data::{Dataset, dataset_info, read_ids, read_vectors, vectors_shape};
 use zip::CompressionMethod;
 

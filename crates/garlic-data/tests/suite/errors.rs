@@ -1,8 +1,6 @@
 //! Each way in which a file can be wrong has its own error, with the file, the place and the fix.
 
-mod common;
-
-use common::{assert_error, file, floats, folder, ints, npy};
+use crate::common::{assert_error, file, floats, folder, ints, npy};
 use garlic_data::{
     DataError, Ids, Origin, Vectors, read_ids, read_vectors, vectors_shape, write_fbin,
     write_vectors,
@@ -58,7 +56,7 @@ fn ids_are_not_vectors() {
 #[test]
 fn mislabelled_files() {
     let folder = folder();
-    let hdf5 = common::Benchmark::default().bytes();
+    let hdf5 = crate::common::Benchmark::default().bytes();
     let array = npy("'<f4'", false, "(1, 2)", &floats(&[1.0, 2.0]));
     let fbin = [ints(&[3, 2]), floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])].concat();
     let row = [ints(&[2]), floats(&[1.0, 2.0])].concat();

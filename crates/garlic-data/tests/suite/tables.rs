@@ -1,17 +1,15 @@
 //! Parquet and Arrow: columns of lists, identifiers, other columns, folders, and everything that can be wrong with them.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::written::{VALUES, arrow, parquet, parquet_with, rows, stream, table};
+use crate::common::{assert_error, file, folder};
 use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder};
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray, Int64Array,
     LargeListArray, ListArray, RecordBatch, StringArray, StringViewArray, UInt32Array,
 };
-use common::written::{VALUES, arrow, parquet, parquet_with, rows, stream, table};
-use common::{assert_error, file, folder};
 use garlic_data::{
     Columns, DataError, Identifiers, ReadOptions, Reader, Table, read_vectors, vectors_shape,
 };

@@ -1,8 +1,6 @@
 //! What is written reads back, in every format.
 
-mod common;
-
-use common::folder;
+use crate::common::folder;
 use garlic_data::{
     DataError, Element, Ids, Vectors, read_ids, read_vectors, vectors_shape, write_ids,
     write_ivecs, write_npy_i32, write_vectors,
@@ -105,8 +103,13 @@ fn misaligned_arrays_are_read_instead_of_mapped() {
     let folder = folder();
     for padding in ["", " ", "  ", "   "] {
         let shape = format!("(1, 3{padding})");
-        let bytes = common::npy("'<f4'", false, &shape, &common::floats(&[1.0, 2.0, 3.0]));
-        let path = common::file(&folder, "a.npy", &bytes);
+        let bytes = crate::common::npy(
+            "'<f4'",
+            false,
+            &shape,
+            &crate::common::floats(&[1.0, 2.0, 3.0]),
+        );
+        let path = crate::common::file(&folder, "a.npy", &bytes);
         assert_eq!(read_vectors(&path).unwrap().into_f32(), [1.0, 2.0, 3.0]);
     }
 }
@@ -147,9 +150,9 @@ fn rows_heads_and_clones() {
 #[test]
 fn ids_with_distances_behind_them() {
     let folder = folder();
-    let mut bytes = common::ints(&[2, 2, 10, 11, 12, 13]);
-    bytes.extend(common::floats(&[0.5, 0.6, 0.7, 0.8]));
-    let path = common::file(&folder, "truth.ibin", &bytes);
+    let mut bytes = crate::common::ints(&[2, 2, 10, 11, 12, 13]);
+    bytes.extend(crate::common::floats(&[0.5, 0.6, 0.7, 0.8]));
+    let path = crate::common::file(&folder, "truth.ibin", &bytes);
     assert_eq!(read_ids(&path).unwrap().data, [10, 11, 12, 13]);
 }
 
@@ -158,7 +161,7 @@ fn wide_ids_do_not_fit_narrow_formats() {
     let folder = folder();
     let ids = Ids::new(vec![1, 1 << 40], 2).unwrap();
     let path = folder.path().join("a.ivecs");
-    common::assert_error(
+    crate::common::assert_error(
         write_ivecs(&path, &ids),
         kind!(DataError::TooLarge { .. }),
         &["a.ivecs", "1099511627776", ".npy"],

@@ -1,8 +1,6 @@
 //! Files cut at any byte, or with any byte changed: an error or other values, never a panic.
 
-mod common;
-
-use common::{Benchmark, file, floats, folder, ints, npy};
+use crate::common::{Benchmark, file, floats, folder, ints, npy};
 use garlic_data::{Dataset, read_ids, read_vectors, vectors_shape};
 use proptest::prelude::*;
 

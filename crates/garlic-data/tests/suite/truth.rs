@@ -1,7 +1,5 @@
 //! Ground truth against a naive loop in double precision.
 
-mod common;
-
 use garlic_data::{
     DataError, Ids, Metric, check_truth, check_truth_by, ground_truth, ground_truth_by,
 };
@@ -141,7 +139,7 @@ fn the_number_of_threads_does_not_matter() {
 
 #[test]
 fn bad_arguments() {
-    use common::assert_error;
+    use crate::common::assert_error;
     assert_error(
         ground_truth(&[1.0, 2.0], 0, &[1.0], 1),
         kind!(DataError::ZeroDimension { .. }),

@@ -1,9 +1,7 @@
 //! Arrays of any type and order, archives, text, folders and streams give the same vectors.
 
-mod common;
-
-use common::written::{VALUES, npz};
-use common::{assert_error, file, floats, folder, npy};
+use crate::common::written::{VALUES, npz};
+use crate::common::{assert_error, file, floats, folder, npy};
 use garlic_data::{
     Columns, DataError, Element, Format, Identifiers, Metric, ReadOptions, Reader, RecordBatch,
     read_ids, read_vectors, vectors_shape, write_parquet,
@@ -352,7 +350,11 @@ fn names_of_what_has_none() {
             &["a.npy", "no column `x`"],
         );
     }
-    let path = file(&folder, "a.hdf5", &common::Benchmark::default().bytes());
+    let path = file(
+        &folder,
+        "a.hdf5",
+        &crate::common::Benchmark::default().bytes(),
+    );
     let test = options(|o| o.vectors = Some("test".into()));
     let read = Reader::open(&path, &test).unwrap().read().unwrap();
     assert_eq!(read.vectors.to_f32()[..], [0.0, 0.0, 5.0, 5.0]);

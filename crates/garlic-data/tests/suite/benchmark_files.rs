@@ -1,8 +1,6 @@
 //! HDF5 benchmarks: what is read, what is refused, what is listed.
 
-mod common;
-
-use common::{Benchmark, assert_error, file, folder};
+use crate::common::{Benchmark, assert_error, file, folder};
 use garlic_data::{
     DataError, Dataset, Element, Metric, Vectors, dataset_info, list_datasets, read_vectors,
     vectors_shape, write_vectors,
@@ -253,7 +251,7 @@ fn listing_reads_headers_and_keeps_bad_files() {
     file(&folder, "c.hdf5", &hamming.bytes());
     file(&folder, "d.npy", b"\x93NUMPY\x01\x00");
     file(&folder, "notes.txt", b"not a data set");
-    file(&folder, "truth.ivecs", &common::ints(&[1, 0]));
+    file(&folder, "truth.ivecs", &crate::common::ints(&[1, 0]));
     std::fs::create_dir(folder.path().join("folder.hdf5")).unwrap();
     let vectors = Vectors::from_u8(vec![1, 2, 3, 4, 5, 6], 3).unwrap();
     write_vectors(folder.path().join("a.bvecs"), &vectors).unwrap();
