@@ -27,7 +27,7 @@
 //! The library never prints, never uses the global thread pool and never draws an unseeded random number.
 //! The same data, options and seed give the same index for any number of threads.
 
-// Each folder uses only those above it. `tests/layers.rs` checks this.
+// Each folder uses only those above it. `tests/suite/layers.rs` checks this.
 mod config;
 mod streams;
 
@@ -66,7 +66,7 @@ mod testdata;
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-pub use build::Builder;
+pub use build::{Builder, StreamedBuild, StreamedIndex};
 pub use config::{
     BinOptions, Config, GraphOptions, PartitionOptions, StorageOptions, Store, TransformOptions,
     TuningOptions, UseGraph,

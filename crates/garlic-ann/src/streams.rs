@@ -20,3 +20,5 @@ pub(crate) const COARSE_QUANTIZER: u64 = 13 << 32;
 pub(crate) const GRAPH: u64 = 14 << 32;
 /// Sample that the codes of the neighbour graph are fitted to.
 pub(crate) const GRAPH_SAMPLE: u64 = 15 << 32;
+/// Points that are queries when a new neighbour graph is measured.
+pub(crate) const GRAPH_QUERIES: u64 = 16 << 32;

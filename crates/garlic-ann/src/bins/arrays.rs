@@ -103,6 +103,37 @@ pub(crate) struct Encoding<'a> {
     pub(crate) seed: u64,
 }
 
+/// What bins and codes are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BinShapes {
+    pub(crate) bin_size: usize,
+    pub(crate) bits: CodeBits,
+    pub(crate) seed: u64,
+}
+
+/// Clusters the transformed points of one cell into bins and encodes them.
+pub(crate) fn encode_cell(
+    cells: &AnisotropicCells,
+    cell: usize,
+    points: Matrix,
+    residual_squared: Vec<f32>,
+    shape: &BinShapes,
+    is_held: impl Fn(u32) -> bool,
+) -> (Scales, EncodedCell) {
+    let BinShapes {
+        bin_size,
+        bits,
+        seed,
+    } = *shape;
+    let (mean, axes) = (cells.mean(cell), cells.axes(cell));
+    let width = code_width(cells.rank());
+    let projected = Projected::new(points, residual_squared, mean, axes);
+    let assignment = projected.assign_bins(bin_size, seed ^ cell as u64, is_held);
+    let scales = projected.scales(mean, axes, width, bits);
+    let part = projected.encode(&assignment, scales.steps(), width, bits);
+    (scales, part)
+}
+
 impl EncodedBins {
     /// Clusters every cell into bins and encodes the points. Also returns the stored order of the rows.
     pub(crate) fn build(
@@ -135,12 +166,14 @@ impl EncodedBins {
                     .iter()
                     .map(|p| residual_squared[*p as usize])
                     .collect();
-                let projected =
-                    Projected::new(inside, residual_squared, cells.mean(cell), cells.axes(cell));
                 let is_held = |i: u32| held.binary_search(&members[i as usize]).is_ok();
-                let assignment = projected.assign_bins(bin_size, seed ^ cell as u64, is_held);
-                let scales = projected.scales(cells.mean(cell), cells.axes(cell), width, bits);
-                let part = projected.encode(&assignment, scales.steps(), width, bits);
+                let shape = BinShapes {
+                    bin_size,
+                    bits,
+                    seed,
+                };
+                let (scales, part) =
+                    encode_cell(cells, cell, inside, residual_squared, &shape, is_held);
                 let order = part.order.iter().map(|i| members[*i as usize]).collect();
                 done(finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
                 Ok((scales, part, order))

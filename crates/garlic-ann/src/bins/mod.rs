@@ -9,5 +9,7 @@ mod arrays;
 mod encode;
 
 pub(crate) use access::LayoutCheck;
-pub(crate) use arrays::{Bin, Bounds, EncodedBins, EncodedBinsBuilder, Encoding, append_bins};
+pub(crate) use arrays::{
+    Bin, BinShapes, Bounds, EncodedBins, EncodedBinsBuilder, Encoding, append_bins, encode_cell,
+};
 pub(crate) use encode::{EncodedCell, Projected, Scales};

@@ -13,13 +13,15 @@ use crate::plan::Calibration;
 use crate::segment::{BuildStats, Index, Segment};
 use crate::streams;
 use crate::transform::residuals_squared;
-use crate::tune::{Measurements, calibrate, calibrate_for};
+use crate::tune::{GraphToMeasure, Measurements, calibrate, calibrate_for};
 use crate::{transform, tune};
-use storage::{rounded, stored_type};
+use storage::{first_value, rounded, stored_type};
 
 mod storage;
+mod stream;
 
 pub(crate) use storage::check_type;
+pub use stream::{StreamedBuild, StreamedIndex};
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -232,6 +234,11 @@ impl<'a> Builder<'a> {
         check_count(vectors)?;
         check_ids_of(self.ids.as_deref(), vectors.len())?;
         self.check_partition(vectors.len())?;
+        self.pool()
+    }
+
+    /// The worker threads.
+    fn pool(&self) -> Result<rayon::ThreadPool> {
         let threads = match self.threads {
             Some(0) => {
                 return Err(Error::Config {
@@ -279,7 +286,12 @@ impl<'a> Builder<'a> {
         let (config, cancel) = (&self.config, &self.cancel);
         let mut seconds = Seconds::default();
         let start = Instant::now();
-        let element = stored_type(embedded.rows(), config.metric, config.storage.store)?;
+        let element = stored_type(
+            embedded.rows().dim(),
+            config.metric,
+            config.storage.store,
+            |is_wanted| Ok(first_value(embedded.rows(), is_wanted)),
+        )?;
         // Distances and bounds refer to the stored values, so everything is fitted to these.
         let embedded = rounded(embedded, element)?;
         let vectors = embedded.rows();
@@ -289,7 +301,7 @@ impl<'a> Builder<'a> {
         self.report_progress(Stage::Prepare, 1, 1);
 
         let stage_start = Instant::now();
-        let held = tune::held_out(vectors, config);
+        let held = tune::held_out(vectors.len(), vectors.dim(), config);
         let given = self.partition.as_deref();
         let step = |done, total| self.report_progress(Stage::Train, done, total);
         let (cells, labels) = fit(points.as_rows(), &held, given, config, cancel, &step)?;
@@ -331,19 +343,29 @@ impl<'a> Builder<'a> {
             build_stats,
         );
         seconds.bins = seconds_since(stage_start);
-
-        let stage_start = Instant::now();
-        let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
-        let (mut table, measurements) = match &self.queries_like {
-            Some(queries) => calibrate_for(&index, queries.as_rows(), cancel, &step)?,
-            None => calibrate(&index, &held, cancel, &step)?,
-        };
-        self.report_progress(Stage::Calibrate, 1, 1);
-        seconds.calibrate = seconds_since(stage_start);
+        let (mut table, measurements) = self.calibrate(&index, &held, &mut seconds)?;
         self.link(&mut index, &mut table, &measurements, &mut seconds)?;
         index.calibration = Arc::new(table);
         seconds.total = seconds_since(start);
         Ok((index, seconds.into()))
+    }
+
+    /// Measures recall targets with the points at the positions `held`, or with the sample of queries.
+    fn calibrate(
+        &self,
+        index: &Index,
+        held: &[u32],
+        seconds: &mut Seconds,
+    ) -> Result<(Calibration, Measurements)> {
+        let start = Instant::now();
+        let step = |done, total| self.report_progress(Stage::Calibrate, done, total);
+        let measured = match &self.queries_like {
+            Some(queries) => calibrate_for(index, queries.as_rows(), &self.cancel, &step)?,
+            None => calibrate(index, held, &self.cancel, &step)?,
+        };
+        self.report_progress(Stage::Calibrate, 1, 1);
+        seconds.calibrate = seconds_since(start);
+        Ok(measured)
     }
 
     /// Builds the neighbour graph if it is asked for, or if searches then cost less.
@@ -354,28 +376,55 @@ impl<'a> Builder<'a> {
         measurements: &Measurements,
         seconds: &mut Seconds,
     ) -> Result<()> {
-        let cancel = &self.cancel;
         let start = Instant::now();
-        let always = self.config.graph.graph == UseGraph::On;
+        let wanted = self.wants_graph(index, table, measurements)?;
+        seconds.graph = seconds_since(start);
+        match wanted {
+            true => self.add_graph(index, table, measurements, seconds),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the neighbour graph is asked for, or promises to pay.
+    fn wants_graph(
+        &self,
+        index: &Index,
+        table: &mut Calibration,
+        measurements: &Measurements,
+    ) -> Result<bool> {
         let wanted = match self.config.graph.graph {
             // Searches with recall targets need its settings.
             UseGraph::On => !measurements.is_empty(),
-            UseGraph::Auto => tune::wants_graph(index, table, measurements, cancel)?,
+            UseGraph::Auto => tune::wants_graph(index, table, measurements, &self.cancel)?,
             UseGraph::Off => false,
         };
-        if !wanted || index.segment.ids.len() >= MAX_POINTS {
-            seconds.graph = seconds_since(start);
-            return Ok(());
-        }
+        Ok(wanted && index.segment.ids.len() < MAX_POINTS)
+    }
+
+    /// Builds the neighbour graph, and keeps it if it is asked for or if searches cost less with it.
+    fn add_graph(
+        &self,
+        index: &mut Index,
+        table: &mut Calibration,
+        measurements: &Measurements,
+        seconds: &mut Seconds,
+    ) -> Result<()> {
+        let cancel = &self.cancel;
+        let start = Instant::now();
+        let always = self.config.graph.graph == UseGraph::On;
         let segment = &index.segment;
         let cell_of = segment.cells_of((0..segment.ids.len() as u32).into_par_iter());
         let nodes = index.nodes(&segment.vectors, &cell_of);
         let step = |done, total| self.report_progress(Stage::Graph, done, total);
         // Queries that are points would find their neighbours by their own edges, and their edges take the place of others.
-        let builder = GraphBuilder::new(&nodes, &measurements.held(), cancel, &step)?;
-        seconds.graph = seconds_since(start);
+        let missing = tune::graph_queries(index, measurements);
+        let builder = GraphBuilder::new(&nodes, &missing, cancel, &step)?;
+        seconds.graph += seconds_since(start);
         let start = Instant::now();
-        let measured = Arc::new(builder.graph());
+        let measured = GraphToMeasure {
+            graph: Arc::new(builder.graph()),
+            missing: &missing,
+        };
         let pays = tune::measure_graph(index, table, measured, measurements, always, cancel)?;
         seconds.calibrate += seconds_since(start);
         if pays {

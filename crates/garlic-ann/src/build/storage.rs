@@ -10,36 +10,70 @@ use rayon::prelude::*;
 /// Values at or above this limit become infinite in half precision.
 const HALF_LIMIT: f32 = 65_520.0;
 
-/// The element type of the stored vectors.
-pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Result<StoredType> {
+/// A value, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) value: f32,
+}
+
+/// The first value that `is_wanted`.
+pub(crate) fn first_value(
+    vectors: Rows<'_>,
+    is_wanted: impl Fn(f32) -> bool + Sync,
+) -> Option<Place> {
+    let values = vectors.data().par_iter();
+    let at = values.position_first(|v| is_wanted(*v))?;
+    Some(Place {
+        row: at / vectors.dim(),
+        column: at % vectors.dim(),
+        value: vectors.data()[at],
+    })
+}
+
+/// Whether a value is no byte.
+pub(crate) fn is_no_byte(v: f32) -> bool {
+    !is_byte(v)
+}
+
+/// Whether a value becomes infinite in half precision.
+pub(crate) fn is_no_half(v: f32) -> bool {
+    v.abs() >= HALF_LIMIT
+}
+
+/// The element type of stored vectors of `dim` coordinates. `first` finds the first embedded value that fulfils a
+/// condition.
+pub(crate) fn stored_type(
+    dim: usize,
+    metric: Metric,
+    store: Store,
+    first: impl Fn(fn(f32) -> bool) -> Result<Option<Place>>,
+) -> Result<StoredType> {
     let store = match (metric, store) {
         // The values may be whole numbers by chance. Embedded vectors that are added later are not.
         (Metric::Cosine | Metric::InnerProduct, Store::Auto) => Store::F32,
         (_, store) => store,
     };
-    let bytes_fit = vectors.dim() <= garlic_simd::MAX_U8_LENGTH;
-    let first_other = || vectors.data().par_iter().position_first(|v| !is_byte(*v));
+    let bytes_fit = dim <= garlic_simd::MAX_U8_LENGTH;
+    let refused = |place: Place, problem: &str| Error::Config {
+        key: "store".into(),
+        message: format!(
+            "vector {} has the value {} at coordinate {}, {problem}",
+            place.row, place.value, place.column
+        ),
+    };
     match store {
         Store::F32 => Ok(StoredType::F32),
         Store::Int8 => Ok(StoredType::Int8),
-        Store::F16 => match vectors
-            .data()
-            .par_iter()
-            .position_first(|v| v.abs() >= HALF_LIMIT)
-        {
+        Store::F16 => match first(is_no_half)? {
             None => Ok(StoredType::F16),
-            Some(at) => Err(Error::Config {
-                key: "store".into(),
-                message: format!(
-                    "vector {} has the value {} at coordinate {}, too large for half precision; scale the data or \
-                     use f32",
-                    at / vectors.dim(),
-                    vectors.data()[at],
-                    at % vectors.dim()
-                ),
-            }),
+            Some(place) => Err(refused(
+                place,
+                "too large for half precision; scale the data or use f32",
+            )),
         },
-        Store::Auto if bytes_fit && first_other().is_none() => Ok(StoredType::U8),
+        Store::Auto if bytes_fit && first(is_no_byte)?.is_none() => Ok(StoredType::U8),
         Store::Auto => Ok(StoredType::F32),
         Store::U8 if !bytes_fit => Err(Error::Config {
             key: "store".into(),
@@ -48,18 +82,12 @@ pub(crate) fn stored_type(vectors: Rows<'_>, metric: Metric, store: Store) -> Re
                 garlic_simd::MAX_U8_LENGTH
             ),
         }),
-        Store::U8 => match first_other() {
+        Store::U8 => match first(is_no_byte)? {
             None => Ok(StoredType::U8),
-            Some(at) => Err(Error::Config {
-                key: "store".into(),
-                message: format!(
-                    "vector {} has the value {} at coordinate {}, which is no whole number from 0 to 255; use f32, \
-                     f16, int8 or auto",
-                    at / vectors.dim(),
-                    vectors.data()[at],
-                    at % vectors.dim()
-                ),
-            }),
+            Some(place) => Err(refused(
+                place,
+                "which is no whole number from 0 to 255; use f32, f16, int8 or auto",
+            )),
         },
     }
 }
@@ -80,18 +108,17 @@ pub(crate) fn rounded(vectors: Embedded<'_>, element: StoredType) -> Result<Embe
 
 /// Fails for vectors that cannot be stored as `element`.
 pub(crate) fn check_type(vectors: Rows<'_>, element: StoredType) -> Result<()> {
-    let values = vectors.data().par_iter();
     let (first, stored) = match element {
         StoredType::F32 | StoredType::Int8 => return Ok(()),
-        StoredType::F16 => (values.position_first(|v| v.abs() >= HALF_LIMIT), "f16"),
-        StoredType::U8 => (values.position_first(|v| !is_byte(*v)), "u8"),
+        StoredType::F16 => (first_value(vectors, is_no_half), "f16"),
+        StoredType::U8 => (first_value(vectors, is_no_byte), "u8"),
     };
     match first {
         None => Ok(()),
-        Some(at) => Err(Error::NotStorable {
-            row: at / vectors.dim(),
-            column: at % vectors.dim(),
-            value: vectors.data()[at],
+        Some(Place { row, column, value }) => Err(Error::NotStorable {
+            row,
+            column,
+            value,
             stored,
         }),
     }

@@ -36,7 +36,7 @@ impl Grown {
             neighbours.resize((at + 1) * degree, NO_NEIGHBOUR);
             lines.extend(self.code(*from).into_iter().flatten());
         }
-        let centres = centres(table, cell_of, cells, |at| origin[at as usize]);
+        let centres = centres(table, cell_of, cells, &[], |at| origin[at as usize]);
         if !is_smaller {
             self.keep_workbench(bench);
         }

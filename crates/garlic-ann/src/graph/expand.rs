@@ -2,21 +2,24 @@
 
 use garlic_core::SearchStats;
 use garlic_linalg::Rows;
-use garlic_simd::{Estimate, Marks, RowCodes};
+use garlic_simd::{Estimate, Marks};
 
 use super::codes::QueryBuffers;
-use super::{Graph, Grown, Line};
+use super::nodes::{Flat, Nodes};
+use super::{Graph, Grown};
 use crate::quantize::RowQuery;
 
 /// A position with this bit was expanded.
-const EXPANDED: u32 = 1 << 31;
+pub(super) const EXPANDED: u32 = 1 << 31;
 /// Codes that are estimated at once.
-const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 16;
 /// The next point is expanded if at most this many codes are left to estimate.
 const PENDING: usize = 16;
+/// Candidates whose lists are requested ahead of their expansion.
+const LISTS_AHEAD: usize = 2;
 /// The limit refers to the estimate of a candidate of at least this rank. The best estimate alone is often too low by
 /// chance.
-const MIN_STOP_RANK: usize = 5;
+pub(super) const MIN_STOP_RANK: usize = 5;
 /// Cells whose central points a search starts from.
 const START_CELLS: usize = 2;
 
@@ -24,39 +27,35 @@ const START_CELLS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
     buffers: QueryBuffers,
-    pub(crate) prepared: PreparedQuery,
+    pub(super) prepared: PreparedQuery,
     /// Candidates from near to far. Expanded ones are marked.
-    pool: Vec<Estimate>,
-    marks: Marks,
+    pub(super) pool: Vec<Estimate>,
+    pub(super) marks: Marks,
     /// Marked points in the order in which they were seen.
-    seen: Vec<u32>,
+    pub(super) seen: Vec<u32>,
     /// Points that a search may start from.
     starts: Vec<u32>,
-    estimates: Vec<f32>,
+    /// Estimates by heads, of points that a search may start from or of points that a descent has seen.
+    pub(super) estimates: Vec<f32>,
+    /// Points that a descent has expanded.
+    pub(super) path: Vec<u32>,
     /// Estimates of the `k` nearest admitted candidates, if not all points are admitted.
-    nearest: Vec<f32>,
+    pub(super) nearest: Vec<f32>,
 }
 
 /// Points whose codes are read at once.
 #[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    items: [Estimate; BLOCK],
-    len: usize,
+pub(super) struct Block {
+    pub(super) items: [Estimate; BLOCK],
+    pub(super) len: usize,
 }
 
 /// A query, and the points that it starts from.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedQuery {
-    query: RowQuery,
-    /// Central points of the nearest cells, with their numbers.
-    starts: [Option<(u32, u32)>; START_CELLS],
-}
-
-impl PreparedQuery {
-    /// The cell that the query starts from.
-    pub(crate) fn cell(&self) -> u32 {
-        self.starts[0].map_or(0, |(cell, _)| cell)
-    }
+pub(super) struct PreparedQuery {
+    pub(super) query: RowQuery,
+    /// Central points of the nearest cells.
+    starts: [Option<u32>; START_CELLS],
 }
 
 /// When an expansion stops.
@@ -90,132 +89,6 @@ impl Admission for AllAdmitted {
     fn admits(&self, _: u32) -> bool {
         true
     }
-}
-
-/// The nodes that a walk reads.
-trait Nodes {
-    fn points(&self) -> usize;
-    /// Nodes that a search starts from, besides those of the base.
-    fn entries(&self) -> &[u32];
-    fn list(&self, at: u32) -> &[u32];
-    fn prefetch_head(&self, at: u32);
-    fn prefetch_rest(&self, at: u32);
-    /// Estimates the squared distances of nodes below [`Nodes::points`] by their heads.
-    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]);
-    /// What the rests of these nodes add.
-    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]);
-}
-
-/// The nodes of a graph without added points.
-struct Flat<'a> {
-    graph: &'a Graph,
-    points: usize,
-    heads: RowCodes<'a>,
-    rests: Option<RowCodes<'a>>,
-}
-
-impl<'a> Flat<'a> {
-    fn new(graph: &'a Graph) -> Self {
-        Self {
-            graph,
-            points: graph.points(),
-            heads: graph.codes.heads(),
-            rests: graph.codes.rests(),
-        }
-    }
-}
-
-impl Nodes for Flat<'_> {
-    #[inline]
-    fn points(&self) -> usize {
-        self.points
-    }
-
-    #[inline]
-    fn entries(&self) -> &[u32] {
-        &[]
-    }
-
-    #[inline]
-    fn list(&self, at: u32) -> &[u32] {
-        self.graph.neighbours_of(at)
-    }
-
-    #[inline]
-    fn prefetch_head(&self, at: u32) {
-        self.heads.prefetch(at);
-    }
-
-    #[inline]
-    fn prefetch_rest(&self, at: u32) {
-        if let Some(rests) = self.rests {
-            rests.prefetch(at);
-        }
-    }
-
-    #[inline]
-    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
-        query.estimate_heads(self.heads, nodes, out);
-    }
-
-    #[inline]
-    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
-        match self.rests {
-            Some(rests) => query.estimate_rests(rests, nodes, out),
-            None => out.fill(0.0),
-        }
-    }
-}
-
-impl Nodes for Grown {
-    #[inline]
-    fn points(&self) -> usize {
-        Grown::points(self)
-    }
-
-    #[inline]
-    fn entries(&self) -> &[u32] {
-        Grown::entries(self)
-    }
-
-    #[inline]
-    fn list(&self, at: u32) -> &[u32] {
-        self.neighbours_of(at)
-    }
-
-    #[inline]
-    fn prefetch_head(&self, at: u32) {
-        garlic_simd::prefetch(self.code(at)[0]);
-    }
-
-    #[inline]
-    fn prefetch_rest(&self, at: u32) {
-        garlic_simd::prefetch(self.code(at)[1]);
-    }
-
-    fn estimate_heads(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
-        let base = self.base.points();
-        if nodes.iter().all(|at| (*at as usize) < base) {
-            return query.estimate_heads(self.base.codes.heads(), nodes, out);
-        }
-        for (at, out) in nodes.iter().zip(out.chunks_exact_mut(1)) {
-            query.estimate_heads(one(self.code(*at)[0]), &[0], out);
-        }
-    }
-
-    fn estimate_rests(&self, query: &RowQuery, nodes: &[u32], out: &mut [f32]) {
-        if self.base.codes.rests().is_none() {
-            return out.fill(0.0);
-        }
-        for (at, out) in nodes.iter().zip(out.chunks_exact_mut(1)) {
-            query.estimate_rests(one(self.code(*at)[1]), &[0], out);
-        }
-    }
-}
-
-/// A part of one code.
-fn one(part: &[Line]) -> RowCodes<'_> {
-    RowCodes::new(bytemuck::cast_slice(part), part.len())
 }
 
 /// Work of an expansion.
@@ -275,7 +148,7 @@ impl Expansion {
     }
 
     /// Counts an admitted candidate.
-    fn admit(&mut self, estimate: f32, k: usize) {
+    pub(super) fn admit(&mut self, estimate: f32, k: usize) {
         let place = self.nearest.partition_point(|other| *other <= estimate);
         if place < k {
             self.nearest.truncate(k - 1);
@@ -311,7 +184,7 @@ impl Graph {
 
     /// Completes estimates with the rests of the codes. Estimates are never negative.
     #[inline]
-    fn read_rests(nodes: &impl Nodes, query: &RowQuery, block: &mut Block) {
+    pub(super) fn read_rests(nodes: &impl Nodes, query: &RowQuery, block: &mut Block) {
         let positions = block.items.map(|e| e.at);
         let mut more = [0.0; BLOCK];
         nodes.estimate_rests(query, &positions[..block.len], &mut more[..block.len]);
@@ -326,24 +199,14 @@ impl Graph {
         self.prepare_rotated(0, scratch);
     }
 
-    /// Prepares consecutive queries. They share the reading of the rotation.
-    pub(crate) fn prepare_all(
-        &self,
-        queries: Rows<'_>,
-        scratch: &mut Expansion,
-    ) -> Vec<PreparedQuery> {
+    /// Computes the coordinates of consecutive queries, which share the reading of the rotation.
+    pub(crate) fn rotate(&self, queries: Rows<'_>, scratch: &mut Expansion) {
         self.codes
             .rotate_queries(queries.data(), &mut scratch.buffers);
-        let prepare = |number: usize| {
-            scratch.prepared = PreparedQuery::default();
-            self.prepare_rotated(number, scratch);
-            std::mem::take(&mut scratch.prepared)
-        };
-        (0..queries.len()).map(prepare).collect()
     }
 
-    /// Prepares a query whose coordinates are known: weighs them, and finds the nearest central points.
-    fn prepare_rotated(&self, number: usize, scratch: &mut Expansion) {
+    /// Prepares one of the queries whose coordinates are known: weighs them, and finds the nearest central points.
+    pub(crate) fn prepare_rotated(&self, number: usize, scratch: &mut Expansion) {
         let Expansion {
             buffers,
             prepared,
@@ -360,9 +223,8 @@ impl Graph {
         }
         estimates.resize(starts.len(), 0.0);
         prepared.query.estimate_heads(heads, starts, estimates);
-        let centres = (0..).zip(&*self.centres).filter(|(_, at)| **at < points);
-        let centres = centres.map(|(cell, at)| (cell, *at));
-        prepared.starts = nearest(centres.zip(estimates.iter().copied()));
+        let estimates = estimates.iter().copied();
+        prepared.starts = nearest(starts.iter().copied().zip(estimates));
     }
 
     /// Searches the graph for candidates near the prepared query.
@@ -402,25 +264,14 @@ impl Graph {
         marks.mark_new(starts, seen);
         let marked = seen.len();
         starts.clear();
-        starts.extend(prepared.starts.iter().flatten().map(|(_, at)| *at));
+        starts.extend(prepared.starts.iter().flatten());
         estimates.resize(entries.len(), 0.0);
         nodes.estimate_heads(&prepared.query, entries, estimates);
         let nearest = nearest(entries.iter().zip(estimates.iter().copied()));
         starts.extend(nearest.into_iter().flatten());
         marks.mark_new(starts, seen);
-        let query = &prepared.query;
-        let mut starts = self.read_heads(nodes, query, &seen[marked..], f32::INFINITY);
-        Self::read_rests(nodes, query, &mut starts);
-        work.codes += starts.len as u64;
-        work.rests += starts.len as u64;
-        scratch.pool.clear();
-        scratch.nearest.clear();
-        for Estimate { at, estimate } in &starts.items[..starts.len] {
-            scratch.offer(*at, *estimate, BLOCK);
-            if admission.admits(*at) {
-                scratch.admit(*estimate, limits.k.max(MIN_STOP_RANK));
-            }
-        }
+        self.descend(nodes, marked, scratch, &mut work);
+        self.select(nodes, limits, admission, marked, scratch, &mut work);
         self.walk(nodes, limits, admission, scratch, &mut work);
         work
     }
@@ -439,7 +290,13 @@ impl Graph {
     ) {
         let (k, ratio) = (limits.k.max(MIN_STOP_RANK), limits.ratio);
         let most = limits.candidates.max(k);
-        let mut limit = f32::INFINITY;
+        let mut limit = match A::ALL {
+            true => scratch
+                .pool
+                .get(k - 1)
+                .map_or(f32::INFINITY, |e| e.estimate),
+            false => scratch.kth(k),
+        } * ratio;
         // The first candidate that may not be expanded yet, and the first point whose head is not read yet.
         let (mut next, mut read) = (0, scratch.seen.len());
         // Promising points whose rests were requested.
@@ -466,7 +323,7 @@ impl Graph {
                 for at in &scratch.seen[new..] {
                     nodes.prefetch_head(*at);
                 }
-                if let Some(after) = scratch.pool.get(next) {
+                for after in scratch.pool.iter().skip(next).take(LISTS_AHEAD) {
                     garlic_simd::prefetch(nodes.list(after.at & !EXPANDED));
                 }
             }
@@ -491,8 +348,8 @@ impl Graph {
                 let Some(place) = scratch.offer(at, estimate, most) else {
                     continue;
                 };
-                if place <= next {
-                    next = place;
+                if place < next + LISTS_AHEAD {
+                    next = next.min(place);
                     garlic_simd::prefetch(nodes.list(at));
                 }
                 if A::ALL {

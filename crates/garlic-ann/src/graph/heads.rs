@@ -6,7 +6,7 @@ use super::links::Links;
 use crate::quantize::RowQuery;
 
 /// A search may drop a near point because its head estimates too much. It keeps at least this share.
-const KEPT_HEADS: f64 = 0.95;
+const KEPT_HEADS: f64 = 0.9;
 /// Points, and near neighbours of each, that heads are fitted to.
 const FITTED_POINTS: usize = 1000;
 const FITTED_NEIGHBOURS: usize = 10;

@@ -2,7 +2,7 @@
 //!
 //! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
 //! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `prune` chooses among
-//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` searches, `grown` adds points, and `carry`
+//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` and `descend` search the `nodes`, `grown` adds points, and `carry`
 //! encodes a changed graph anew. Cells give the first points of a search.
 //!
 //! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
@@ -11,15 +11,17 @@
 mod bytes;
 mod carry;
 mod codes;
+mod descend;
 mod expand;
 mod grown;
 mod heads;
 mod links;
+mod nodes;
 mod pages;
 mod prune;
 
 pub(crate) use codes::{Line, RowCodes};
-pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits, PreparedQuery};
+pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits};
 pub(crate) use grown::Grown;
 pub(crate) use pages::Pages;
 
@@ -170,10 +172,13 @@ impl<'a> GraphBuilder<'a> {
 
     /// The graph so far. Points that are missing have no neighbours and are in no list.
     pub(crate) fn graph(&self) -> Graph {
+        let mut missing = self.order[self.inserted..].to_vec();
+        missing.sort_unstable();
+        let Nodes { cell_of, cells, .. } = *self.nodes;
         Graph {
             degree: DEGREE,
             neighbours: self.links.neighbours.clone().into(),
-            centres: centres(&self.table, self.nodes.cell_of, self.nodes.cells, |at| at).into(),
+            centres: centres(&self.table, cell_of, cells, &missing, |at| at).into(),
             codes: self.codes.clone(),
         }
     }
@@ -198,7 +203,7 @@ impl<'a> GraphBuilder<'a> {
         Ok(Graph {
             degree: DEGREE,
             neighbours: links.neighbours.into(),
-            centres: centres(&table, nodes.cell_of, nodes.cells, |at| at).into(),
+            centres: centres(&table, nodes.cell_of, nodes.cells, &[], |at| at).into(),
             codes,
         })
     }
@@ -235,12 +240,13 @@ fn fit(nodes: &Nodes<'_>, cancel: &Cancel) -> Result<RowCodes> {
     ))
 }
 
-/// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells. `node`
-/// has the row of every point in the table.
+/// The most central point of every cell that has points, in the order of cells; [`NO_NEIGHBOUR`] for empty cells. Points
+/// in `missing`, which is sorted, are no centres. `node` has the row of every point in the table.
 fn centres(
     table: &ByteTable,
     cell_of: &[u32],
     cells: usize,
+    missing: &[u32],
     node: impl Fn(u32) -> u32 + Sync,
 ) -> Vec<u32> {
     let mut first = 0;
@@ -255,12 +261,14 @@ fn centres(
         .into_par_iter()
         .map(|range| {
             let range = range.start as u32..range.end as u32;
-            let nodes: Vec<u32> = range.clone().map(&node).collect();
+            let there = range.filter(|at| missing.binary_search(at).is_err());
+            let there: Vec<u32> = there.collect();
+            let nodes: Vec<u32> = there.iter().map(|at| node(*at)).collect();
             let mut centre = Centre::default();
             table.mean(&nodes, &mut centre);
             let mut distances = Vec::new();
             table.distances(&centre, &nodes, &mut distances);
-            let nearest = distances.iter().zip(range).min();
+            let nearest = distances.iter().zip(there).min();
             nearest.map_or(NO_NEIGHBOUR, |(_, at)| at)
         })
         .collect()

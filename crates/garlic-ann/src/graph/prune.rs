@@ -11,22 +11,35 @@ pub(super) struct Near {
 
 /// A candidate is occluded by a chosen neighbour that is nearer to it than the point itself is, by these factors on
 /// squared distances. Later rounds allow more.
-const OCCLUSION_RATIOS: [f32; 3] = [1.0, 1.44, 2.25];
+const OCCLUSION_RATIOS: [f32; 3] = [1.0, 1.2, 1.44];
 /// Number of chosen neighbours that a candidate is compared with at once.
-const COMPARED: usize = 4;
+const CHOSEN_AT_ONCE: usize = 4;
 
 /// Buffers of [`prune`].
 #[derive(Default)]
 pub(super) struct PruneScratch {
     centre: Centre,
     distances: Vec<i32>,
-    /// The largest ratio of every candidate so far, and the number of chosen neighbours that it was compared with.
-    ratios: Vec<(f32, usize)>,
+    compared: Vec<Compared>,
     chosen: Vec<u32>,
 }
 
-/// A ratio of candidates that are chosen.
-const CHOSEN: f32 = f32::INFINITY;
+/// What is known of a candidate.
+#[derive(Clone, Copy)]
+struct Compared {
+    /// Number of chosen neighbours that the candidate was compared with.
+    with: usize,
+    /// The smallest of the distances from these.
+    smallest: i32,
+    is_chosen: bool,
+}
+
+impl Compared {
+    /// Whether one of the chosen neighbours occludes a candidate at this distance.
+    fn is_occluded(&self, distance: i32, ratio: f32) -> bool {
+        distance as f32 / self.smallest.max(1) as f32 > ratio
+    }
+}
 
 /// Chooses up to `degree` of the sorted candidates: in the first round those that no other occludes, then with growing
 /// tolerance, then the nearest. The result is sorted.
@@ -42,43 +55,47 @@ pub(super) fn prune(
     let PruneScratch {
         centre,
         distances,
-        ratios,
+        compared,
         chosen,
     } = scratch;
-    ratios.clear();
-    ratios.resize(candidates.len(), (0.0, 0));
+    let unknown = Compared {
+        with: 0,
+        smallest: i32::MAX,
+        is_chosen: false,
+    };
+    compared.clear();
+    compared.resize(candidates.len(), unknown);
     chosen.clear();
-    'rounds: for limit in OCCLUSION_RATIOS {
-        for (candidate, (ratio, compared)) in candidates.iter().zip(ratios.iter_mut()) {
+    'rounds: for ratio in OCCLUSION_RATIOS {
+        for (candidate, known) in candidates.iter().zip(compared.iter_mut()) {
             if chosen.len() == degree {
                 break 'rounds;
             }
-            if *ratio > limit {
+            if known.is_chosen || known.is_occluded(candidate.distance, ratio) {
                 continue;
             }
-            if *compared < chosen.len() {
+            if known.with < chosen.len() {
                 table.centre(candidate.at, centre);
             }
-            while *compared < chosen.len() && *ratio <= limit {
-                let to = (*compared + COMPARED).min(chosen.len());
-                table.distances(centre, &chosen[*compared..to], distances);
-                for distance in distances.iter() {
-                    *ratio = ratio.max(candidate.distance as f32 / (*distance).max(1) as f32);
-                }
-                *compared = to;
+            while known.with < chosen.len() && !known.is_occluded(candidate.distance, ratio) {
+                let to = (known.with + CHOSEN_AT_ONCE).min(chosen.len());
+                table.distances(centre, &chosen[known.with..to], distances);
+                let smallest = distances.iter().copied().min();
+                known.smallest = known.smallest.min(smallest.unwrap_or(i32::MAX));
+                known.with = to;
             }
-            if *ratio <= limit {
+            if !known.is_occluded(candidate.distance, ratio) {
                 chosen.push(candidate.at);
-                *ratio = CHOSEN;
+                known.is_chosen = true;
             }
         }
     }
     let mut left = degree - chosen.len();
     let mut kept = Vec::with_capacity(degree);
-    for (candidate, (ratio, _)) in candidates.iter().zip(ratios.iter()) {
-        let fills = *ratio != CHOSEN && left > 0;
+    for (candidate, known) in candidates.iter().zip(compared.iter()) {
+        let fills = !known.is_chosen && left > 0;
         left -= usize::from(fills);
-        if *ratio == CHOSEN || fills {
+        if known.is_chosen || fills {
             kept.push(*candidate);
         }
     }

@@ -152,15 +152,26 @@ impl AnisotropicCells {
                 ))
             })
             .collect::<Result<_>>()?;
+        Ok(Self::from_fitted(fitted, anisotropy, dim, rank))
+    }
+
+    /// The cells that were fitted one by one.
+    pub(crate) fn from_fitted(
+        fitted: Vec<FittedCell>,
+        anisotropy: f32,
+        dim: usize,
+        rank: usize,
+    ) -> Self {
         let (mut means, mut axes) = (Vec::new(), Vec::new());
-        let (mut variances, mut residual_variances) = (Vec::new(), Vec::with_capacity(count));
+        let (mut variances, mut residual_variances) =
+            (Vec::new(), Vec::with_capacity(fitted.len()));
         for cell in fitted {
             means.extend(cell.mean);
             axes.extend(cell.axes);
             variances.extend(cell.variances);
             residual_variances.push(cell.residual_variance);
         }
-        Ok(Self {
+        Self {
             anisotropy,
             dim,
             rank,
@@ -168,7 +179,7 @@ impl AnisotropicCells {
             axes: axes.into(),
             variances: variances.into(),
             residual_variances: residual_variances.into(),
-        })
+        }
     }
 
     /// Assigns every point to the cell with the smallest score among its `shortlist` nearest cells by plain distance.
@@ -378,10 +389,11 @@ fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
 }
 
-/// Renumbers the cells that have points from 0 on in their order. Returns their number.
-fn renumber(labels: &mut [u32], count: usize) -> usize {
+/// Renumbers the cells that have points from 0 on in their order. Returns their number. Points without a cell,
+/// [`NO_CELL`], stay as they are.
+pub(crate) fn renumber(labels: &mut [u32], count: usize) -> usize {
     let mut names = vec![u32::MAX; count];
-    for label in labels.iter() {
+    for label in labels.iter().filter(|label| **label != NO_CELL) {
         names[*label as usize] = 0;
     }
     let mut next = 0;
@@ -389,7 +401,7 @@ fn renumber(labels: &mut [u32], count: usize) -> usize {
         *name = next;
         next += 1;
     }
-    for label in labels {
+    for label in labels.iter_mut().filter(|label| **label != NO_CELL) {
         *label = names[*label as usize];
     }
     next as usize

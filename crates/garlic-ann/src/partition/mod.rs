@@ -12,6 +12,10 @@ mod train;
 
 pub(crate) use cells::AnisotropicCells;
 pub use cells::CellShape;
-pub(crate) use cells::{Cells, FittedCell, NO_CELL, PRUNED_COORDINATE, anisotropic_discount};
+pub(crate) use cells::{
+    AxisCounts, Cells, FittedCell, NO_CELL, PRUNED_COORDINATE, anisotropic_discount, renumber,
+};
 pub(crate) use coarse_quantizer::CoarseQuantizer;
-pub(crate) use train::{SCORED_CELLS, code_bits, default_cells, fit};
+pub(crate) use train::{
+    SCORED_CELLS, assign, code_bits, default_cells, fit, fit_options, sample_size,
+};

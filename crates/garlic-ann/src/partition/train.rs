@@ -2,8 +2,10 @@
 
 use crate::config::Config;
 use crate::streams;
-use crate::transform::robust;
-use garlic_linalg::{Matrix, Rows, kmeans_plus_plus, lloyd, permutation, top_components};
+use crate::transform::{Points, robust};
+use garlic_linalg::{
+    Matrix, Rows, kmeans_plus_plus, lloyd, nearest_centres, permutation, top_components,
+};
 
 use garlic_simd::CodeBits;
 
@@ -31,6 +33,8 @@ const SAMPLED_CELLS: usize = 16;
 const DEFAULT_RANK: usize = 32;
 /// Lower limit of the number of training points. They are cheap if there are few cells.
 const MIN_SAMPLE: usize = 20_000;
+/// Number of outliers that are assigned at a time.
+const SHELL_BLOCK: usize = 1 << 16;
 
 /// Default number of cells: a quarter of the square root of the number of points.
 ///
@@ -68,12 +72,13 @@ pub(crate) fn fit(
     let seen = all_but(points.len(), held);
     let Assignment {
         cells,
-        mut labels,
+        labels,
         axes,
     } = match given {
         Some(given) => given_cells(points, &seen, given, config, cancel)?,
-        None => train_by_shell(points, &seen, config, cancel, step)?,
+        None => assign(&points, held, config, cancel, step)?,
     };
+    let mut labels: Vec<u32> = seen.iter().map(|i| labels[*i as usize]).collect();
     let trained = shape(points, &seen, &mut labels, cells, axes, config, cancel)?;
     let others = Matrix::gather(points, held);
     let theirs = trained.assign(others.as_rows(), SCORED_CELLS, cancel)?;
@@ -86,11 +91,12 @@ pub(crate) fn fit(
     Ok((trained, all))
 }
 
-/// An assignment of points to cells.
-struct Assignment {
-    cells: usize,
-    labels: Vec<u32>,
-    axes: AxisCounts,
+/// An assignment of points to cells, which are yet to be fitted to these points.
+pub(crate) struct Assignment {
+    pub(crate) cells: usize,
+    /// The cell of every point. Those of held-out points mean nothing.
+    pub(crate) labels: Vec<u32>,
+    pub(crate) axes: AxisCounts,
 }
 
 /// Takes over the cells that the caller chose and renumbers them from 0 on.
@@ -111,9 +117,13 @@ fn given_cells(
     }
     let members = Lists::group(cells, labels.iter().copied().zip(seen.iter().copied()));
     let rank = rank(points, &members, config, points.len(), cancel)?;
+    let mut all = vec![0; points.len()];
+    for (i, label) in seen.iter().zip(labels) {
+        all[*i as usize] = label;
+    }
     Ok(Assignment {
         cells,
-        labels,
+        labels: all,
         axes: AxisCounts::new(rank, seen.len(), cells),
     })
 }
@@ -129,11 +139,13 @@ fn renumber(labels: &mut [u32]) -> usize {
     numbers.len()
 }
 
-/// Trains cells for the bulk of the points, and separate cells for outliers, in proportion to their number. A cell
-/// with both would fit neither.
-fn train_by_shell(
-    points: Rows<'_>,
-    seen: &[u32],
+/// Trains cells on a sample of all points but `held`, which is sorted, and assigns the points to them.
+///
+/// The bulk of the points and outliers get separate cells, in proportion to their number. A cell with both would fit
+/// neither.
+pub(crate) fn assign(
+    points: &impl Points,
+    held: &[u32],
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
@@ -142,53 +154,94 @@ fn train_by_shell(
         0 => default_cells(points.len()),
         given => given,
     };
-    let shells = robust::shells(points, seen);
-    let Some((bulk, outer)) = shells.split_first().filter(|(_, outer)| !outer.is_empty()) else {
-        return train_cells(points, seen, wanted, config, cancel, step);
-    };
+    let seen = points.len() - held.len();
+    let mut shells = robust::shells(points, all_but(points.len(), held))?.into_iter();
+    let bulk = shells.next().unwrap_or_default();
     let share = |shell: &[u32]| {
-        let count = wanted as f64 * shell.len() as f64 / seen.len() as f64;
+        let count = wanted as f64 * shell.len() as f64 / seen as f64;
         (count.round() as usize).max(1)
     };
-    let mut found = train_cells(points, bulk, share(bulk), config, cancel, step)?;
-    let mut labels: Vec<(u32, u32)> = bulk.iter().copied().zip(found.labels).collect();
-    for (number, shell) in (1..).zip(outer) {
+    let bulk_cells = match shells.len() {
+        0 => wanted,
+        _ => share(&bulk),
+    };
+    let (trained, axes) = train_cells(points, &bulk, bulk_cells, config, cancel, step)?;
+    drop(bulk);
+    // The caller refits these cells to all points assigned to them.
+    let mut labels = Vec::with_capacity(points.len());
+    points.for_each_block(&mut |_, block| {
+        labels.extend(trained.assign(block, SCORED_CELLS, cancel)?);
+        Ok(())
+    })?;
+    let mut cells = trained.len();
+    for (number, shell) in (1..).zip(shells) {
         cancel.check()?;
-        let rows = Matrix::gather(points, shell);
         let seed = config.seed ^ streams::INIT_MEANS ^ number;
-        let seeds = kmeans_plus_plus(rows.as_rows(), share(shell).min(shell.len()), seed);
-        let mut clustering = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
-        let cells = renumber(&mut clustering.labels);
-        let numbers = clustering.labels.iter().map(|l| l + found.cells as u32);
-        labels.extend(shell.iter().copied().zip(numbers));
-        found.cells += cells;
+        let (count, theirs) = cluster(points, &shell, share(&shell), seed)?;
+        for (i, label) in shell.iter().zip(theirs) {
+            labels[*i as usize] = label + cells as u32;
+        }
+        cells += count;
     }
-    labels.sort_unstable();
     Ok(Assignment {
-        labels: labels.into_iter().map(|(_, label)| label).collect(),
-        ..found
+        cells,
+        labels,
+        axes,
     })
 }
 
-/// Trains about `cells` k-means cells on a sample, refits them under the anisotropic score and assigns all of `seen`.
+/// Number of training points for so many cells.
+pub(crate) fn sample_size(cells: usize) -> usize {
+    (cells * POINTS_PER_CELL).max(MIN_SAMPLE)
+}
+
+/// Some of the rows `of`, in order: at most `count`.
+fn sample(of: &[u32], count: usize, seed: u64) -> Vec<u32> {
+    let order = permutation(of.len(), seed, streams::TRAIN_SAMPLE);
+    let mut sample: Vec<u32> = order
+        .into_iter()
+        .take(count)
+        .map(|i| of[i as usize])
+        .collect();
+    sample.sort_unstable();
+    sample
+}
+
+/// Clusters the rows of a shell by k-means, a sample of them if they are many. Returns the number of clusters, and the
+/// cluster of each row.
+fn cluster(
+    points: &impl Points,
+    shell: &[u32],
+    clusters: usize,
+    seed: u64,
+) -> Result<(usize, Vec<u32>)> {
+    let chosen = sample(shell, sample_size(clusters), seed);
+    let rows = points.gather(&chosen)?;
+    let seeds = kmeans_plus_plus(rows.as_rows(), clusters.min(chosen.len()), seed);
+    let mut found = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
+    if chosen.len() == shell.len() {
+        return Ok((renumber(&mut found.labels), found.labels));
+    }
+    let mut labels = Vec::with_capacity(shell.len());
+    for part in shell.chunks(SHELL_BLOCK) {
+        let rows = points.gather(part)?;
+        labels.extend(nearest_centres(rows.as_rows(), found.centres.as_rows()).0);
+    }
+    Ok((found.centres.rows(), labels))
+}
+
+/// Trains about `cells` k-means cells on a sample of the rows `seen` and refits them under the anisotropic score.
 fn train_cells(
-    points: Rows<'_>,
+    points: &impl Points,
     seen: &[u32],
     cells: usize,
     config: &Config,
     cancel: &Cancel,
     step: &dyn Fn(usize, usize),
-) -> Result<Assignment> {
+) -> Result<(AnisotropicCells, AxisCounts)> {
     let cells = cells.min(seen.len());
-    let wanted = (cells * POINTS_PER_CELL).max(MIN_SAMPLE);
-    let mut sample: Vec<u32> = permutation(seen.len(), config.seed, streams::TRAIN_SAMPLE)
-        .into_iter()
-        .take(wanted)
-        .map(|i| seen[i as usize])
-        .collect();
-    sample.sort_unstable();
-    let rows = Matrix::gather(points, &sample);
-    let ids: Vec<u32> = (0..sample.len() as u32).collect();
+    let rows = points.gather(&sample(seen, sample_size(cells), config.seed))?;
+    let ids: Vec<u32> = (0..rows.rows() as u32).collect();
     let seeds = kmeans_plus_plus(rows.as_rows(), cells, config.seed ^ streams::INIT_MEANS);
     cancel.check()?;
     let started = lloyd(rows.as_rows(), seeds, LLOYD_ROUNDS);
@@ -223,13 +276,16 @@ fn train_cells(
         trained = refit(&mut labels, count)?;
         step(round + 1, total);
     }
-    // The caller refits these cells to all points assigned to them. Held-out points are assigned later.
-    let everyone = trained.assign(points, SCORED_CELLS, cancel)?;
-    Ok(Assignment {
-        cells: trained.len(),
-        labels: seen.iter().map(|i| everyone[*i as usize]).collect(),
+    Ok((trained, axes))
+}
+
+/// How cells are fitted to their points.
+pub(crate) fn fit_options(config: &Config, axes: AxisCounts) -> FitOptions {
+    FitOptions {
         axes,
-    })
+        anisotropy: config.partition.anisotropy as f32,
+        seed: config.seed ^ streams::FRAMES,
+    }
 }
 
 fn shape(
@@ -241,13 +297,7 @@ fn shape(
     config: &Config,
     cancel: &Cancel,
 ) -> Result<AnisotropicCells> {
-    let anisotropy = config.partition.anisotropy as f32;
-    let seed = config.seed ^ streams::FRAMES;
-    let shape = FitOptions {
-        axes,
-        anisotropy,
-        seed,
-    };
+    let shape = fit_options(config, axes);
     AnisotropicCells::fit(points, ids, labels, cells, shape, cancel)
 }
 
@@ -317,7 +367,7 @@ fn default_rank(rows: Rows<'_>, members: &Lists, seed: u64, cancel: &Cancel) -> 
 }
 
 /// The numbers below `n` that are not in `held`, which is sorted.
-fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
+pub(crate) fn all_but(n: usize, held: &[u32]) -> Vec<u32> {
     let mut held = held.iter().copied().peekable();
     (0..n as u32)
         .filter(|i| held.next_if_eq(i).is_none())

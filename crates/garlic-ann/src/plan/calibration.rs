@@ -34,6 +34,9 @@ pub struct Calibration {
     /// The settings of searches with the neighbour graph, for every k that costs less with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graph_settings: Vec<Setting>,
+    /// Number of points when a check measured the settings with the graph anew. 0 if they are those of the calibration.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub graph_points: usize,
     /// Why the index has a neighbour graph, or why not. `None` if there was nothing to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_decision: Option<GraphDecision>,
@@ -68,6 +71,7 @@ impl Default for Calibration {
             stale: false,
             settings: Vec::new(),
             graph_settings: Vec::new(),
+            graph_points: 0,
             graph_decision: None,
         }
     }
@@ -207,6 +211,7 @@ impl Calibration {
             rerank: (plan.rerank as f64 * growth).ceil() as usize,
             ..plan
         };
+        let (correction, growth) = self.graph_correction(now);
         let with_growth = correction * growth.powf(GRAPH_GROWTH_EXPONENT);
         // Growth alone does not take a target from the graph, because it rarely costs so much recall.
         let plans = [with_growth, correction].map(|c| self.graph_plan(k, recall, missing(c)));
@@ -221,6 +226,16 @@ impl Calibration {
                 all: false,
                 ..plan
             },
+        }
+    }
+
+    /// The correction of the settings with the graph, and the growth since they were measured in an index of `now` points.
+    /// Corrections are from before the last measurement. What remains is that for a sample of queries, because checks
+    /// measure with stored points.
+    fn graph_correction(&self, now: usize) -> (f64, f64) {
+        match self.graph_points {
+            0 => (self.correction.max(1.0), growth(now, self.points)),
+            then => (self.sample_correction.max(1.0), growth(now, then)),
         }
     }
 

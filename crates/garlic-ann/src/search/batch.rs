@@ -3,6 +3,7 @@
 use garlic_core::{SearchStats, TopK};
 use garlic_linalg::Rows;
 
+use super::disk::{WaitingQueries, WaitingQuery};
 use super::query::QueryScratch;
 use super::rerank::Unobserved;
 use crate::plan::Plan;
@@ -127,7 +128,8 @@ impl Snapshot<'_> {
                 projected[*visit as usize * rank..][..rank].copy_from_slice(products);
             }
         }
-        for (i, (query, answer)) in queries.iter().zip(answers).enumerate() {
+        let mut waiting = WaitingQueries::default();
+        for (i, query) in queries.iter().enumerate() {
             let mut work = SearchStats::default();
             scratch.cells.clear();
             scratch
@@ -138,6 +140,17 @@ impl Snapshot<'_> {
                 .projected
                 .extend_from_slice(&projected[i * probes * rank..][..probes * rank]);
             self.find_candidates(residual_squared[i], plan, scratch, &mut work);
+            if self.on_disk().is_some() {
+                waiting.push(WaitingQuery {
+                    number: i,
+                    query,
+                    found: scratch.found.clone(),
+                    plan: *plan,
+                    work,
+                    routed: Some((probes, scored[i])),
+                });
+                continue;
+            }
             let prepared = match bytes.get(i * dim..(i + 1) * dim) {
                 Some(bytes) => Prepared::Bytes(bytes),
                 None => self
@@ -151,7 +164,10 @@ impl Snapshot<'_> {
             self.scan_uncovered(query, best, &mut work);
             self.count_madds(probes, scored[i], &mut work);
             let hits = Metric::report(self, asked.row(i), best, plan.wanted);
-            *answer = Answer::new(hits, work, false);
+            answers[i] = Answer::new(hits, work, false);
+        }
+        if let Some(file) = self.on_disk() {
+            self.finish_waiting(file, waiting, asked, answers);
         }
     }
 }

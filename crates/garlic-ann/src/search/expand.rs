@@ -2,20 +2,17 @@
 
 use garlic_core::{Answer, Metric, SearchStats, TopK};
 use garlic_linalg::Rows;
-use rayon::prelude::*;
 
+use super::disk::{WaitingQueries, WaitingQuery};
 use super::query::QueryScratch;
 use super::rerank::{Observer, Unobserved};
-use super::searcher::{Scratch, Searcher};
-use crate::graph::{Admission, AllAdmitted, Expanded, Expansion, Graph, Limits, PreparedQuery};
+use super::searcher::Scratch;
+use crate::graph::{Admission, AllAdmitted, Expanded, Expansion, Graph, Limits};
 use crate::plan::{GraphPlan, Plan};
 use crate::segment::{Index, Snapshot};
 
-/// Queries of a batch that are ordered by their cells. A prepared query takes about a kilobyte.
-pub(super) const ORDERED_QUERIES: usize = 4096;
-
-/// Queries that are prepared together.
-const PREPARED_QUERIES: usize = 8;
+/// Queries that are rotated together.
+const ROTATED_QUERIES: usize = 8;
 
 /// Upper limit of the candidates of an expansion if not all points are admitted. Candidates that are not admitted count
 /// as well.
@@ -39,6 +36,16 @@ impl Admission for Admitted<'_> {
 pub(super) struct GraphSearch<'a> {
     pub(super) graph: &'a Graph,
     pub(super) plan: GraphPlan,
+}
+
+impl GraphSearch<'_> {
+    /// The plan for the candidates of the graph.
+    fn pruned(&self, plan: &Plan) -> Plan {
+        Plan {
+            rerank_prune_ratio: self.plan.rerank_prune_ratio,
+            ..*plan
+        }
+    }
 }
 
 impl<'a> Snapshot<'a> {
@@ -70,10 +77,7 @@ impl<'a> Snapshot<'a> {
         }
         let QueryScratch { bytes, found, .. } = scratch;
         let prepared = self.segment.vectors.prepare(query, bytes);
-        let pruned = Plan {
-            rerank_prune_ratio: search.plan.rerank_prune_ratio,
-            ..*plan
-        };
+        let pruned = search.pruned(plan);
         self.rerank(&prepared, &pruned, found, best, &mut work, observer);
         self.scan_uncovered(query, best, &mut work);
         work.exact_madds = work.candidates * self.index.transform.dim() as u64;
@@ -129,6 +133,46 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    /// Finds the candidates of queries. Those that the graph does not answer are answered at once.
+    fn wait_for_vectors<'q>(
+        &self,
+        search: GraphSearch<'_>,
+        queries: Rows<'q>,
+        plan: &Plan,
+        scratch: &mut Scratch,
+        asked: Rows<'_>,
+        answers: &mut [Answer],
+    ) -> WaitingQueries<'q> {
+        let Scratch { buffers, best, .. } = scratch;
+        let mut waiting = WaitingQueries::default();
+        for (group, answers) in answers.chunks_mut(ROTATED_QUERIES).enumerate() {
+            let (graph, first) = (search.graph, group * ROTATED_QUERIES);
+            let rotated = queries.slice(first..first + answers.len());
+            graph.rotate(rotated, &mut buffers.expansion);
+            for (at, answer) in answers.iter_mut().enumerate() {
+                let number = first + at;
+                graph.prepare_rotated(at, &mut buffers.expansion);
+                let (query, mut work) = (queries.row(number), SearchStats::default());
+                if self.find_in_graph(search, plan, buffers, &mut work) {
+                    waiting.push(WaitingQuery {
+                        number,
+                        query,
+                        found: buffers.found.clone(),
+                        plan: search.pruned(plan),
+                        work,
+                        routed: None,
+                    });
+                    continue;
+                }
+                let observer = &mut Unobserved;
+                let work = self.search_prepared(search, query, plan, buffers, best, observer);
+                let hits = Metric::report(self, asked.row(number), best, plan.wanted);
+                *answer = Answer::new(hits, work, false);
+            }
+        }
+        waiting
+    }
+
     /// Stores the admitted candidates of an expansion at their positions, nearest first.
     fn copy_found(&self, admission: &impl Admission, scratch: &mut QueryScratch) {
         let QueryScratch {
@@ -155,65 +199,33 @@ fn count(graph: &Graph, done: Expanded, work: &mut SearchStats) {
 }
 
 impl Index {
-    /// Answers embedded queries with the graph into `answers`. `asked` are the same queries as they were given.
-    ///
-    /// Queries of one cell follow each other, because they read many of the same points.
-    pub(super) fn search_ordered(
+    /// Answers queries with the graph into `answers`. Some queries at a time share the reading of the rotation.
+    pub(super) fn search_many_in_graph(
         &self,
         search: GraphSearch<'_>,
-        (asked, queries): (Rows<'_>, Rows<'_>),
+        asked: Rows<'_>,
         plan: &Plan,
+        scratch: &mut Scratch,
         answers: &mut [Answer],
-    ) -> garlic_core::Result<()> {
-        let prepare = |searcher: &mut Searcher<'_>, group: usize| {
-            let expansion = &mut searcher.scratch.buffers.expansion;
-            let first = group * PREPARED_QUERIES;
-            let last = (first + PREPARED_QUERIES).min(queries.len());
-            search
-                .graph
-                .prepare_all(queries.slice(first..last), expansion)
-        };
-        let answer = |searcher: &mut Searcher<'_>, i: u32, prepared: &mut PreparedQuery| {
-            let Scratch { buffers, best, .. } = &mut *searcher.scratch;
-            std::mem::swap(&mut buffers.expansion.prepared, prepared);
-            let (i, snapshot) = (i as usize, self.snapshot());
-            let query = queries.row(i);
-            let observer = &mut Unobserved;
-            let work = snapshot.search_prepared(search, query, plan, buffers, best, observer);
-            let hits = Metric::report(&snapshot, asked.row(i), best, plan.wanted);
-            Answer::new(hits, work, false)
-        };
-        let groups = 0..queries.len().div_ceil(PREPARED_QUERIES);
-        let in_order = |prepared: Vec<Vec<PreparedQuery>>| {
-            let prepared = prepared.into_iter().flatten();
-            let mut order: Vec<(u32, PreparedQuery)> = (0..).zip(prepared).collect();
-            order.sort_by_key(|(_, prepared)| prepared.cell());
-            order
-        };
-        if plan.threads == 1 {
-            let mut searcher = self.searcher();
-            let prepared = groups.map(|i| prepare(&mut searcher, i)).collect();
-            for (i, mut prepared) in in_order(prepared) {
-                answers[i as usize] = answer(&mut searcher, i, &mut prepared);
+    ) {
+        let embedded = self.embedding.queries(asked);
+        let (queries, snapshot) = (embedded.rows(), self.snapshot());
+        if let Some(file) = snapshot.on_disk() {
+            let waiting = snapshot.wait_for_vectors(search, queries, plan, scratch, asked, answers);
+            return snapshot.finish_waiting(file, waiting, asked, answers);
+        }
+        let Scratch { buffers, best, .. } = scratch;
+        for (group, answers) in answers.chunks_mut(ROTATED_QUERIES).enumerate() {
+            let first = group * ROTATED_QUERIES;
+            let rotated = queries.slice(first..first + answers.len());
+            search.graph.rotate(rotated, &mut buffers.expansion);
+            for (number, answer) in answers.iter_mut().enumerate() {
+                search.graph.prepare_rotated(number, &mut buffers.expansion);
+                let (query, observer) = (rotated.row(number), &mut Unobserved);
+                let work = snapshot.search_prepared(search, query, plan, buffers, best, observer);
+                let hits = Metric::report(&snapshot, asked.row(first + number), best, plan.wanted);
+                *answer = Answer::new(hits, work, false);
             }
-            return Ok(());
         }
-        let size = queries.len().div_ceil(4 * plan.threads).max(1);
-        let answered: Vec<(u32, Answer)> = self.workers.with(plan.threads)?.install(|| {
-            let prepared = groups.into_par_iter();
-            let prepared = prepared.map_init(|| self.searcher(), |s, i| prepare(s, i));
-            let ordered = in_order(prepared.collect())
-                .into_par_iter()
-                .with_min_len(size);
-            let answered = ordered.map_init(
-                || self.searcher(),
-                |searcher, (i, mut prepared)| (i, answer(searcher, i, &mut prepared)),
-            );
-            answered.collect()
-        });
-        for (i, answer) in answered {
-            answers[i as usize] = answer;
-        }
-        Ok(())
     }
 }

@@ -12,6 +12,9 @@ use rayon::prelude::*;
 /// The calibrated setting for this number of neighbours decides how far estimates are trusted.
 const RANGE_PLAN_K: usize = 10;
 
+/// Points between two looks at the cancel flag.
+const POINTS_BETWEEN_LOOKS: usize = 4096;
+
 /// Squared distance in the embedding, identifier and position of a point.
 type Found = (f32, u64, u32);
 
@@ -19,7 +22,7 @@ impl Index {
     /// All points within a radius of a query, ordered by distance and identifier.
     ///
     /// # Errors
-    /// Fails for an invalid query or parameter.
+    /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn range(&self, query: &[f32], range: &RangeSearch) -> Result<Answer> {
         range.check()?;
         self.check_layout()?;
@@ -27,14 +30,19 @@ impl Index {
         let allowed = range.wanted_filter().map(|f| translate(f, self));
         let allowed = allowed.transpose()?;
         let mut searcher = self.searcher();
-        self.run_range(query, 0, range, allowed.as_deref(), &mut searcher.scratch)
+        let scratch = &mut searcher.scratch;
+        self.reading(|| self.run_range(query, 0, range, allowed.as_deref(), scratch))
     }
 
     /// All points within a radius of every query, in order, on [`RangeSearch::threads`] threads.
     ///
     /// # Errors
-    /// Fails for an invalid query or parameter.
+    /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn range_batch(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>> {
+        self.reading(|| self.run_ranges(queries, range))
+    }
+
+    fn run_ranges(&self, queries: Rows<'_>, range: &RangeSearch) -> Result<Vec<Answer>> {
         range.check()?;
         self.check_layout()?;
         for (row, query) in queries.iter().enumerate() {
@@ -108,6 +116,7 @@ impl Index {
         let plan = recall.map(|recall| snapshot.plan_with_bins(RANGE_PLAN_K, recall));
         let plan = plan.filter(|plan| !plan.all);
         let found = snapshot.range(inside, squared, plan.as_ref(), scratch, &mut stats);
+        Cancel::current().check()?;
         stats.exact_madds = stats.candidates * self.transform.dim() as u64;
         let hits = Metric::report_range(snapshot, query, radius, found.into_iter());
         Ok(Answer::new(hits, stats, plan.is_none()))
@@ -157,8 +166,22 @@ impl Snapshot<'_> {
             list.extend(self.admitted().map(|at| Estimate { at, estimate: 0.0 }));
         }
         let query = self.index.segment.vectors.prepare(query, bytes);
+        let cancel = Cancel::current();
         let mut found = Vec::new();
+        work.candidates += list.len() as u64;
+        if let Some(file) = self.on_disk() {
+            let (ids, positions) = (&self.index.segment.ids, list.iter().map(|f| f.at));
+            self.distances_on_disk(file, positions, &query, |at, distance| {
+                if distance <= squared {
+                    found.push((distance, ids[at as usize], at));
+                }
+            });
+            return found;
+        }
         for (i, f) in list.iter().enumerate() {
+            if i % POINTS_BETWEEN_LOOKS == 0 && cancel.is_cancelled() {
+                break;
+            }
             if let Some(next) = list.get(i + AHEAD) {
                 self.prefetch(next.at);
             }
@@ -170,7 +193,6 @@ impl Snapshot<'_> {
                 found.push((distance, point.id, f.at));
             }
         }
-        work.candidates += list.len() as u64;
         found
     }
 

@@ -3,6 +3,7 @@
 use garlic_core::{SearchStats, TopK};
 use garlic_simd::Estimate;
 
+use super::disk::Reranking;
 use super::query::AHEAD;
 use crate::plan::Plan;
 use crate::segment::Snapshot;
@@ -42,6 +43,12 @@ pub(crate) trait Observer {
 /// Watches nothing.
 pub(crate) struct Unobserved;
 
+/// Whether a candidate and all after it are pruned, given the squared distance of the k-th best so far.
+#[inline]
+pub(super) fn is_pruned(candidate: &Estimate, plan: &Plan, worst: f32) -> bool {
+    candidate.estimate > plan.rerank_prune_ratio * worst
+}
+
 impl Observer for Unobserved {}
 
 impl Snapshot<'_> {
@@ -71,38 +78,59 @@ impl Snapshot<'_> {
         observer: &mut impl Observer,
     ) {
         best.start_for(plan.k, self.index.spills());
+        if let Some(file) = self.on_disk() {
+            let query = query.reborrow();
+            let asked = Reranking::new(query, plan, found, best, work, observer);
+            self.rerank_from_disk(file, &mut [asked]);
+            return;
+        }
         let row_bytes = self.segment.vectors.row_bytes(self.index.transform.dim());
         let ahead = (AHEAD_BYTES / row_bytes.max(1)).clamp(2, AHEAD);
         for f in found.iter().take(ahead) {
             self.prefetch(f.at);
         }
         for (i, f) in found.iter().enumerate() {
-            if f.estimate > plan.rerank_prune_ratio * best.worst() {
+            let worst = best.worst();
+            if is_pruned(f, plan, worst) {
                 break;
             }
-            let worst = best.worst();
             if let Some(next) = found.get(i + ahead)
                 && observer.may_enter(next.at, worst)
             {
                 self.prefetch(next.at);
             }
-            work.candidates += 1;
-            let squared = match observer.may_enter(f.at, worst) {
-                true => self.distance(f.at, query),
-                false => f32::INFINITY,
-            };
-            // Ties are broken by identifier.
-            let new = squared <= worst
-                && self
-                    .point(f.at)
-                    .is_some_and(|point| best.offer(squared, point.id, f.at));
-            observer.observe(Reranked {
-                at: f.at,
-                estimate: f.estimate,
-                squared,
-                worst,
-                new,
-            });
+            let distance = || self.distance(f.at, query);
+            self.rerank_one(f, distance, best, work, observer);
         }
+    }
+
+    /// Offers a candidate with its exact distance.
+    #[inline]
+    pub(super) fn rerank_one(
+        &self,
+        f: &Estimate,
+        distance: impl FnOnce() -> f32,
+        best: &mut TopK,
+        work: &mut SearchStats,
+        observer: &mut impl Observer,
+    ) {
+        let worst = best.worst();
+        work.candidates += 1;
+        let squared = match observer.may_enter(f.at, worst) {
+            true => distance(),
+            false => f32::INFINITY,
+        };
+        // Ties are broken by identifier.
+        let new = squared <= worst
+            && self
+                .point(f.at)
+                .is_some_and(|point| best.offer(squared, point.id, f.at));
+        observer.observe(Reranked {
+            at: f.at,
+            estimate: f.estimate,
+            squared,
+            worst,
+            new,
+        });
     }
 }

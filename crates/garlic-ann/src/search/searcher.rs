@@ -1,6 +1,5 @@
 //! Runs queries, one at a time with reused buffers or many in parallel.
 
-use super::expand::ORDERED_QUERIES;
 use super::plan::{Planned, plan};
 use super::query::QueryScratch;
 use crate::segment::{Index, Snapshot};
@@ -39,11 +38,12 @@ impl Searcher<'_> {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// Fails for an invalid query or parameter.
+    /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn search(&mut self, query: &[f32], search: &Search) -> Result<Answer> {
         let planned = plan(search, self.index)?;
         self.index.check_query(query, 0)?;
-        self.index.run_query(query, 0, &planned, &mut self.scratch)
+        let (index, scratch) = (self.index, &mut self.scratch);
+        index.reading(|| index.run_query(query, 0, &planned, scratch))
     }
 }
 
@@ -101,7 +101,7 @@ impl Index {
     /// The nearest neighbours of one query.
     ///
     /// # Errors
-    /// Fails for an invalid query or parameter.
+    /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn search(&self, query: &[f32], search: &Search) -> Result<Answer> {
         self.searcher().search(query, search)
     }
@@ -111,6 +111,10 @@ impl Index {
     /// # Errors
     /// Fails for an invalid query or parameter, and in a [`Cancel::scope`] when its flag is set.
     pub fn search_batch(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
+        self.reading(|| self.run_all(queries, search))
+    }
+
+    fn run_all(&self, queries: Rows<'_>, search: &Search) -> Result<Vec<Answer>> {
         let planned = plan(search, self)?;
         let cancel = Cancel::current();
         let threads = planned.plan.threads;
@@ -118,19 +122,6 @@ impl Index {
             self.check_query(query, row)?;
         }
         let mut answers = vec![Answer::default(); queries.len()];
-        let search = self.snapshot().graph_search(&planned.plan);
-        let is_plain = planned.allowed.is_none() && !planned.plan.exact && !planned.plan.all;
-        if let Some(search) = search.filter(|_| is_plain) {
-            for (i, answers) in answers.chunks_mut(ORDERED_QUERIES).enumerate() {
-                cancel.check()?;
-                let start = i * ORDERED_QUERIES;
-                let asked = queries.slice(start..start + answers.len());
-                let embedded = self.embedding.queries(asked);
-                let queries = (asked, embedded.rows());
-                self.search_ordered(search, queries, &planned.plan, answers)?;
-            }
-            return Ok(answers);
-        }
         let group = |start: usize, answers: &mut [Answer], searcher: &mut Searcher<'_>| {
             let queries = queries.slice(start..start + answers.len());
             let scratch = &mut searcher.scratch;
@@ -171,16 +162,20 @@ impl Index {
         cancel.check()?;
         let Planned { plan, allowed } = planned;
         // With a filter, queries may visit different numbers of cells.
-        let shares = plan.bin_prune_ratio.is_finite() && plan.graph.is_none();
-        if !plan.exact && !plan.all && allowed.is_none() && shares {
+        let shares = !plan.exact && !plan.all && allowed.is_none();
+        if let Some(search) = self.snapshot().graph_search(plan).filter(|_| shares) {
+            self.search_many_in_graph(search, queries, plan, scratch, answers);
+            return cancel.check();
+        }
+        if shares && plan.bin_prune_ratio.is_finite() && plan.graph.is_none() {
             let Scratch { buffers, best, .. } = scratch;
             self.snapshot()
                 .search_many(queries, plan, buffers, best, answers);
-            return Ok(());
+            return cancel.check();
         }
         for (row, (query, answer)) in (first..).zip(queries.iter().zip(answers)) {
             cancel.check()?;
-            *answer = self.run_query(query, row, planned, scratch)?;
+            *answer = cancel.scope(|| self.run_query(query, row, planned, scratch))?;
         }
         Ok(())
     }
@@ -229,6 +224,8 @@ impl Index {
         } else {
             snapshot.search(inside, plan, buffers, best)
         };
+        // Reading all points ends early if the flag is set.
+        Cancel::current().check()?;
         let context = QueryContext {
             query,
             embedded: inside,

@@ -27,7 +27,7 @@ pub struct Trace {
 }
 
 /// A visited cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TracedCell {
     /// Number of the cell.
@@ -36,8 +36,8 @@ pub struct TracedCell {
     pub distance: f32,
     /// Number of its bins.
     pub bins: usize,
-    /// Number of its bins that the last limit of the search does not exclude.
-    pub bins_in_reach: usize,
+    /// The bins that the last limit of the search does not exclude, nearest first, as positions in [`Index::cell_bins`].
+    pub bins_in_reach: Vec<u32>,
     /// Number of its points.
     pub points: usize,
 }
@@ -207,11 +207,14 @@ impl Snapshot<'_> {
             let before = buffers.bins.len();
             self.score_bins(number, residual_squared, f32::INFINITY, buffers);
             let scored = buffers.bins.get(before..).unwrap_or_default();
+            let mut reached: Vec<_> = scored.iter().filter(|bin| bin.estimate <= limit).collect();
+            reached.sort_by(|a, b| a.estimate.total_cmp(&b.estimate));
+            let (_, first) = self.centres(cell);
             traced.push(TracedCell {
                 cell: visited.at,
                 distance: visited.estimate.max(0.0).sqrt(),
                 bins: self.bins_in(cell),
-                bins_in_reach: scored.iter().filter(|bin| bin.estimate <= limit).count(),
+                bins_in_reach: reached.iter().map(|bin| bin.at - first).collect(),
                 points: self.points_in(cell),
             });
         }
@@ -236,6 +239,25 @@ mod tests {
         (built.build(rows(&data, DIM)).unwrap(), data)
     }
 
+    /// Distances of bins in reach grow, up to what estimates leave out.
+    fn nearest_first(index: &Index, query: &[f32], cell: usize, reached: &[usize]) {
+        let mut inside = vec![0.0; index.transform().out_dim()];
+        index.transform().apply(query, &mut inside);
+        let bins = index.cell_bins(cell);
+        let away = |bin: &usize| -> f32 {
+            let pairs = bins[*bin].centre.iter().zip(&inside);
+            pairs.map(|(a, b)| (a - b).powi(2)).sum()
+        };
+        if let [first, .., last] = reached {
+            assert!(
+                away(first) <= 1.2 * away(last),
+                "{} {}",
+                away(first),
+                away(last)
+            );
+        }
+    }
+
     #[test]
     fn a_trace_has_the_answer_of_the_search_and_what_led_to_it() {
         let (mut index, data) = index();
@@ -253,7 +275,22 @@ mod tests {
                 assert_eq!(trace.method, "bins");
                 let counted = trace.cells.iter().map(|cell| cell.bins).sum::<usize>();
                 assert_eq!(counted as u64, trace.answer.stats.bins_ordered);
-                assert!(trace.cells.iter().any(|cell| cell.bins_in_reach > 0));
+                for cell in &trace.cells {
+                    let reached = cell.bins_in_reach.iter().map(|bin| *bin as usize);
+                    assert!(reached.clone().all(|bin| bin < cell.bins));
+                    nearest_first(
+                        &index,
+                        query,
+                        cell.cell as usize,
+                        &reached.collect::<Vec<_>>(),
+                    );
+                }
+                assert!(
+                    trace
+                        .cells
+                        .iter()
+                        .any(|cell| !cell.bins_in_reach.is_empty())
+                );
                 assert_eq!(trace.candidates.len() as u64, trace.answer.stats.candidates);
                 for hit in &trace.answer.hits {
                     let found = trace.candidates.iter().find(|c| c.id == hit.id).unwrap();

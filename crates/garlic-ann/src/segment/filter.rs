@@ -127,7 +127,9 @@ impl Allowed {
     pub(crate) fn gathered(&self, snapshot: &Snapshot<'_>) -> Option<&Gathered> {
         let index = snapshot.index;
         let vector = index.segment.vectors.row_bytes(index.transform.dim());
-        if self.count.saturating_mul(vector) > MAX_GATHERED_BYTES {
+        // Vectors that stay on the disk are read again each time: a failure must not be kept.
+        let is_on_disk = matches!(index.segment.vectors, StoredVectors::File(_));
+        if is_on_disk || self.count.saturating_mul(vector) > MAX_GATHERED_BYTES {
             return None;
         }
         Some(self.gathered.get_or_init(|| {

@@ -98,8 +98,11 @@ impl Index {
         positions.filter(is_first).collect()
     }
 
-    /// Fails if the index is read-only because points are stored in two cells.
+    /// Fails if the index is read-only: points are stored in two cells, or vectors stay on the disk.
     pub(crate) fn check_mutable(&self) -> Result<()> {
+        if matches!(self.segment.vectors, StoredVectors::File(_)) {
+            return Err(Error::OnDisk);
+        }
         match self.spills() {
             true => Err(Error::Spilled),
             false => Ok(()),

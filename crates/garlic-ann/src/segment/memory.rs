@@ -3,6 +3,7 @@
 use super::index::Index;
 use garlic_core::Memory;
 use garlic_core::buffer::Buffer;
+use garlic_core::vectors::StoredVectors;
 
 impl Index {
     /// Memory use of the index in bytes, by part.
@@ -12,7 +13,10 @@ impl Index {
         }
         let (cells, encoded) = (&self.segment.cells, &self.segment.encoded);
         let mut memory = Memory::default();
-        memory.vectors = self.segment.vectors.bytes();
+        memory.vectors = match self.segment.vectors {
+            StoredVectors::File(_) => 0,
+            _ => self.segment.vectors.bytes(),
+        };
         memory.ids = bytes(&self.segment.ids);
         memory.rotation = self.transform.bytes();
         memory.changes = self.delta.bytes() + self.uncovered.bytes() + self.segment.lookup_bytes();
@@ -31,6 +35,14 @@ impl Index {
         memory.codes = bytes(&encoded.blocks);
         memory.graph = self.segment.graph.as_ref().map_or(0, |g| g.bytes());
         memory.summed()
+    }
+
+    /// How vectors are read from the disk, `io_uring` or `threads`; `None` if they are in memory or mapped.
+    pub fn disk_reads(&self) -> Option<&'static str> {
+        match &self.segment.vectors {
+            StoredVectors::File(file) => Some(file.backend().name()),
+            _ => None,
+        }
     }
 
     /// Bytes of [`Index::memory`] that lie in a mapped file. The operating system loads these pages on first use and

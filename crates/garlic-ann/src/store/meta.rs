@@ -193,6 +193,7 @@ mod tests {
                 stale: true,
                 settings: vec![setting],
                 graph_settings: Vec::new(),
+                graph_points: 0,
                 graph_decision: None,
             },
         };

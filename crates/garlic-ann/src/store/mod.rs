@@ -32,7 +32,7 @@ use garlic_core::file::{
     read_vectors, with_path,
 };
 use garlic_core::metric::Embedding;
-use garlic_core::vectors::StoredVectors;
+use garlic_core::vector_file::ReadBackend;
 use garlic_core::{Bytes, Cancel, FormatError, Result};
 
 use meta::{Body, Meta, StoredConfig};
@@ -120,6 +120,32 @@ impl Index {
     /// not a valid index.
     pub fn load(path: impl AsRef<Path>) -> Result<Index> {
         Ok(file::open(path.as_ref(), Access::Read)?.0)
+    }
+
+    /// Opens an index for searches whose vectors stay in the file. Everything else is read into memory and checked.
+    ///
+    /// A search computes exact distances for few points. It reads the vectors of many candidates at once, those of all
+    /// queries of a batch together: with io_uring where the kernel has it, else with threads. Answers are those of
+    /// [`Index::load`]. Memory holds codes, bins, identifiers and the neighbour graph; the operating system caches
+    /// vectors as memory allows. Exact searches and searches of small indexes read many vectors or all of them.
+    ///
+    /// The index is read-only ([`Error::OnDisk`](crate::Error::OnDisk)). A search fails with
+    /// [`Error::Io`](crate::Error::Io) if vectors cannot be read, for example because the file was truncated.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, [`Error::Format`](crate::Error::Format) if it is
+    /// not a valid index.
+    pub fn open_on_disk(path: impl AsRef<Path>) -> Result<Index> {
+        Self::open_on_disk_with(path, ReadBackend::detect())
+    }
+
+    /// [`Index::open_on_disk`] with a choice of how vectors are read.
+    ///
+    /// # Errors
+    /// Those of [`Index::open_on_disk`].
+    #[doc(hidden)]
+    pub fn open_on_disk_with(path: impl AsRef<Path>, backend: ReadBackend) -> Result<Index> {
+        Ok(file::open(path.as_ref(), Access::Disk(backend))?.0)
     }
 
     /// Checks a file as [`Index::load`] does, and also what a search does not rely on: unique identifiers,
@@ -236,7 +262,7 @@ impl Sections for Encoded<'_> {
             ));
         }
         let segment = &self.index.segment;
-        if let StoredVectors::F16(_) | StoredVectors::Int8(_) = &segment.vectors
+        if segment.vectors.element().rounds()
             && let Some(at) = segment.vectors.first_not_finite(self.index.transform.dim())
         {
             return refuse(format!(

@@ -4,9 +4,11 @@
 //! each vector from that space. Exact distances are always computed between the vectors themselves.
 
 mod int8;
+mod points;
 pub(crate) mod robust;
 
 pub(crate) use int8::Int8Rotation;
+pub(crate) use points::{BLOCK_MULTIPLE, Points};
 
 use crate::config::TransformOptions;
 use garlic_core::{Cancel, Error, Result, Transform};
@@ -14,7 +16,7 @@ use garlic_linalg::{Leading, Matrix, Rows, Wanted, leading_components, pca, perm
 use rayon::prelude::*;
 
 /// Number of rows that the axes are fitted to. More rows hardly change them.
-const SAMPLE_ROWS: usize = 25_000;
+pub(crate) const SAMPLE_ROWS: usize = 25_000;
 /// Number of axes that are cheap compared with the rest of a query, and the share of the variance that they may keep.
 const CHEAP_AXES: usize = 96;
 const CHEAP_VARIANCE: f64 = 0.95;
@@ -36,20 +38,34 @@ pub(crate) fn fit(
     seed: u64,
     cancel: &Cancel,
 ) -> Result<Transform> {
-    let (keep, most) = (options.keep_variance, options.max_dim);
-    let sample = if rows.len() > SAMPLE_ROWS {
-        let mut ids = permutation(rows.len(), seed, SAMPLE_STREAM);
-        ids.truncate(SAMPLE_ROWS);
-        ids.sort_unstable();
-        Some(Matrix::gather(rows, &ids))
-    } else {
-        None
-    };
+    let sample = sample_rows(rows.len(), seed).map(|ids| Matrix::gather(rows, &ids));
     let sample = sample.as_ref().map_or(rows, Matrix::as_rows);
+    fit_sample(sample, options, seed, cancel)
+}
+
+/// The rows that the axes are fitted to, in order, or `None` for all of them.
+pub(crate) fn sample_rows(rows: usize, seed: u64) -> Option<Vec<u32>> {
+    if rows <= SAMPLE_ROWS {
+        return None;
+    }
+    let mut ids = permutation(rows, seed, SAMPLE_STREAM);
+    ids.truncate(SAMPLE_ROWS);
+    ids.sort_unstable();
+    Some(ids)
+}
+
+/// [`fit`] to the rows of [`sample_rows`].
+pub(crate) fn fit_sample(
+    sample: Rows<'_>,
+    options: &TransformOptions,
+    seed: u64,
+    cancel: &Cancel,
+) -> Result<Transform> {
+    let (keep, most) = (options.keep_variance, options.max_dim);
     // A few rows far away would dominate the axes.
     let pulled = robust::winsorised(sample);
     let sampled = pulled.as_ref().map_or(sample, Matrix::as_rows);
-    let dim = rows.dim();
+    let dim = sample.dim();
     let Leading {
         pca: mut fitted,
         total,

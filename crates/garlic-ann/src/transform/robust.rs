@@ -4,6 +4,8 @@
 //! most cells. Rows farther from the median than [`OUTLIER_FACTOR`] times the median distance are outliers. Data
 //! without outliers are not changed.
 
+use super::Points;
+use garlic_core::Result;
 use garlic_linalg::{Matrix, Rows};
 
 /// A row is an outlier if its distance from the median exceeds the median distance by this factor.
@@ -111,26 +113,36 @@ pub(crate) fn axes_between_neighbours(rows: Rows<'_>, axes: Rows<'_>) -> usize {
 
 /// Splits rows into shells by their distance from the median, each within a few times its own median distance. The
 /// first shell is the bulk of the data. Rows are row numbers of `points`.
-pub(crate) fn shells(points: Rows<'_>, rows: &[u32]) -> Vec<Vec<u32>> {
+pub(crate) fn shells(points: &impl Points, rows: Vec<u32>) -> Result<Vec<Vec<u32>>> {
     if rows.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let step = rows.len().div_ceil(MEDIAN_ROWS).max(1);
     let some: Vec<u32> = rows.iter().copied().step_by(step).collect();
-    let median = median(Matrix::gather(points, &some).as_rows());
-    let distance = |row: &u32| garlic_simd::l2_squared(points.row(*row as usize), &median).sqrt();
-    let mut left: Vec<(u32, f32)> = rows.iter().map(|row| (*row, distance(row))).collect();
+    let median = median(points.gather(&some)?.as_rows());
+    let mut all = Vec::with_capacity(points.len());
+    points.for_each_block(&mut |_, block| {
+        all.extend(distances(block, &median));
+        Ok(())
+    })?;
+    let distance = |row: &u32| all[*row as usize];
+    let mut left = rows;
     let mut shells = Vec::new();
     while !left.is_empty() {
         let limit = match shells.len() + 1 < MAX_SHELLS {
-            true => cutoff(left.iter().map(|(_, d)| *d)),
+            true => cutoff(left.iter().map(distance)),
             false => f32::INFINITY,
         };
-        let (near, far): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, d)| *d <= limit);
-        shells.push(near.into_iter().map(|(row, _)| row).collect());
+        // Most data have no outliers, and there may be little memory.
+        if left.iter().all(|row| distance(row) <= limit) {
+            shells.push(left);
+            break;
+        }
+        let (near, far) = left.into_iter().partition(|row| distance(row) <= limit);
+        shells.push(near);
         left = far;
     }
-    shells
+    Ok(shells)
 }
 
 #[cfg(test)]
@@ -148,7 +160,7 @@ mod tests {
         let rows = Rows::new(&values, 8).unwrap();
         assert!(winsorised(rows).is_none());
         let all: Vec<u32> = (0..500).collect();
-        assert_eq!(shells(rows, &all), std::slice::from_ref(&all));
+        assert_eq!(shells(&rows, all.clone()).unwrap(), [all]);
     }
 
     #[test]
@@ -172,7 +184,7 @@ mod tests {
         values[80..88].iter_mut().for_each(|v| *v *= 1e9);
         let rows = Rows::new(&values, 8).unwrap();
         let all: Vec<u32> = (0..600).collect();
-        let shells = shells(rows, &all);
+        let shells = shells(&rows, all).unwrap();
         assert_eq!(shells.len(), 3);
         assert_eq!(shells[0], (11..600).collect::<Vec<u32>>());
         assert_eq!(shells[1], (0..10).collect::<Vec<u32>>());
@@ -201,6 +213,6 @@ mod tests {
         let values = vec![2.5; 40];
         let rows = Rows::new(&values, 4).unwrap();
         assert!(winsorised(rows).is_none());
-        assert_eq!(shells(rows, &[0, 3, 7]), [[0, 3, 7]]);
+        assert_eq!(shells(&rows, vec![0, 3, 7]).unwrap(), [[0, 3, 7]]);
     }
 }

@@ -4,7 +4,8 @@
 //! with a graph costs there, and that cost grows slowly with the number of points. If it promises to be lower, the
 //! graph of all points is built and measured like any other setting.
 
-use super::measure::{Evaluator, Measured};
+use super::graph_queries::GraphQueries;
+use super::measure::Evaluator;
 use super::tuner::{TARGETS, setting};
 use super::{COMPARED_TARGETS, Measurements};
 use crate::graph::{AllAdmitted, Expansion, Graph, Limits};
@@ -42,6 +43,13 @@ const GROWTH_EXPONENT: f64 = 0.25;
 /// as long to build and hundreds of bytes a point, so a small gain does not pay.
 const PROMISING: f64 = 0.5;
 
+/// Number of standard errors that are subtracted from a measured recall. More than without a graph, because more queries
+/// make them smaller.
+const STANDARD_ERRORS: f64 = 2.0;
+/// A setting is measured with so many queries that they cost about this much in total, but with at least so many.
+const RUN_COST: f64 = 1.5e8;
+const MIN_RUN: usize = 500;
+
 /// The candidates that an expansion may have.
 fn pool_size(k: usize) -> usize {
     MIN_POOL.max(k * POOL_PER_NEIGHBOUR)
@@ -63,7 +71,7 @@ pub(crate) fn wants_graph(
     }
     let cost_model = CostModel::new(index);
     let bins_cost = bins_cost(
-        &evaluator(index, measurements, at, &cost_model),
+        &measurements.evaluator(index, at, &cost_model),
         table,
         target,
         cancel,
@@ -194,22 +202,49 @@ fn trial_query(
     EXPAND_RATIOS.iter().map(run).collect()
 }
 
-/// Measures a graph of all points. Puts its settings into the table for every k that costs less with it, and returns
-/// whether there is such a k. With `always`, all settings are kept.
+/// A search in the graph whose candidates are not pruned.
+pub(super) fn unpruned(k: usize, expand_ratio: f32) -> Plan {
+    let graph = GraphPlan {
+        expand_ratio,
+        candidates: pool_size(k),
+        rerank_prune_ratio: f32::MAX,
+        all_otherwise: false,
+    };
+    Plan {
+        graph: Some(graph),
+        ..Plan::everything(k)
+    }
+}
+
+/// A graph to measure.
+pub(crate) struct GraphToMeasure<'a> {
+    pub(crate) graph: Arc<Graph>,
+    /// Points that are not in the graph yet, in order. A search cannot find them, so they do not count as neighbours.
+    pub(crate) missing: &'a [u32],
+}
+
+/// Measures a graph. Puts its settings into the table for every k that costs less with it, and returns whether there is
+/// such a k. With `always`, all settings are kept.
 pub(crate) fn measure_graph(
     index: &Index,
     table: &mut Calibration,
-    graph: Arc<Graph>,
+    GraphToMeasure { graph, missing }: GraphToMeasure<'_>,
     measurements: &Measurements,
     always: bool,
     cancel: &Cancel,
 ) -> Result<bool> {
     let index = index.with_graph(graph);
     let cost_model = CostModel::new(&index);
+    let known = measurements.without(&index, missing);
+    let queries = match missing {
+        [] => GraphQueries::known(known),
+        missing => GraphQueries::wide(&index, table, missing, &known, cancel)?,
+    };
     let mut settings = Vec::new();
     for (at, k) in measurements.ks.iter().enumerate() {
-        let evaluator = evaluator(&index, measurements, at, &cost_model);
-        let found = find_settings(&evaluator, cancel)?;
+        let in_graph = queries.measurements.evaluator(&index, at, &cost_model);
+        let found = find_settings(&in_graph, queries.unknown[at], cancel)?;
+        let evaluator = measurements.evaluator(&index, at, &cost_model);
         let mut saved = 0.0;
         for target in COMPARED_TARGETS {
             let bins = bins_cost(&evaluator, table, target, cancel)?;
@@ -231,42 +266,65 @@ pub(crate) fn measure_graph(
     Ok(!table.graph_settings.is_empty())
 }
 
-/// The cheapest setting for every target that the graph reaches, with its cost.
-fn find_settings(evaluator: &Evaluator<'_>, cancel: &Cancel) -> Result<Vec<(Setting, f64)>> {
-    let k = evaluator.k;
-    let mut measured: Vec<(GraphPlan, Measured)> = Vec::new();
-    for ratio in EXPAND_RATIOS {
-        let graph = GraphPlan {
-            expand_ratio: ratio,
-            candidates: pool_size(k),
-            rerank_prune_ratio: f32::MAX,
-            all_otherwise: false,
-        };
-        let plan = Plan {
-            graph: Some(graph),
-            ..Plan::everything(k)
-        };
-        let runs = evaluator.run_ratios(&plan, RERANK_RATIOS, cancel)?;
-        let all = runs[RERANK_RATIOS.len() - 1];
-        for (rerank_prune_ratio, run) in RERANK_RATIOS.into_iter().zip(runs) {
-            let graph = GraphPlan {
-                rerank_prune_ratio,
-                ..graph
-            };
-            measured.push((graph, run));
+/// Measures the settings of the graph of a changed index anew, for every k that has some.
+pub(super) fn measure_again(
+    index: &Index,
+    table: &mut Calibration,
+    measurements: &Measurements,
+    cancel: &Cancel,
+) -> Result<()> {
+    let cost_model = CostModel::new(index);
+    let mut settings = Vec::new();
+    for (at, k) in measurements.ks.iter().enumerate() {
+        if table.graph_settings.iter().any(|s| s.k == *k) {
+            let evaluator = measurements.evaluator(index, at, &cost_model);
+            let found = find_settings(&evaluator, 0.0, cancel)?;
+            settings.extend(found.into_iter().map(|(setting, _)| setting));
         }
+    }
+    table.graph_settings = settings;
+    table.graph_points = index.len();
+    Ok(())
+}
+
+/// The cheapest setting for every target that the graph reaches, with its cost. `unknown` is the share of the true
+/// neighbours that the queries do not know. It counts as missed.
+pub(super) fn find_settings(
+    evaluator: &Evaluator<'_>,
+    unknown: f64,
+    cancel: &Cancel,
+) -> Result<Vec<(Setting, f64)>> {
+    let k = evaluator.k;
+    // For every rerank prune ratio, the runs in ascending order of the expansion ratio.
+    let mut runs: [Vec<Run>; RERANK_RATIOS.len()] = Default::default();
+    let mut affordable = usize::MAX;
+    for ratio in EXPAND_RATIOS {
+        let evaluator = evaluator.first(affordable);
+        let measured = evaluator.run_ratios(&unpruned(k, ratio), RERANK_RATIOS, cancel)?;
+        let measured = measured.map(|run| Run {
+            ratio,
+            recall: run.mean - STANDARD_ERRORS * run.error - unknown,
+            cost: run.cost,
+        });
+        for (runs, run) in runs.iter_mut().zip(measured) {
+            runs.push(run);
+        }
+        let all = measured[RERANK_RATIOS.len() - 1];
         let is_last = all.recall >= TARGETS[TARGETS.len() - 1];
         if is_last || all.cost > evaluator.cost_model.everything {
             break;
         }
+        affordable = ((RUN_COST / all.cost.max(1.0)) as usize).max(MIN_RUN);
     }
     let cheapest = |target: &f64| {
-        let enough = measured.iter().filter(|(_, m)| m.recall >= *target);
-        let (graph, run) = enough.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost))?;
+        let met = RERANK_RATIOS.into_iter().zip(&runs);
+        let met =
+            met.filter_map(|(prune_ratio, runs)| Some((prune_ratio, Run::meeting(*target, runs)?)));
+        let (prune_ratio, run) = met.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost))?;
         let setting = Setting {
-            rerank: graph.candidates,
-            rerank_prune_ratio: graph.rerank_prune_ratio,
-            expand_ratio: graph.expand_ratio,
+            rerank: pool_size(k),
+            rerank_prune_ratio: prune_ratio,
+            expand_ratio: run.ratio,
             ..setting(&Plan::everything(k), *target, run.recall)
         };
         Some((setting, run.cost))
@@ -274,17 +332,54 @@ fn find_settings(evaluator: &Evaluator<'_>, cancel: &Cancel) -> Result<Vec<(Sett
     Ok(TARGETS.iter().map_while(cheapest).collect())
 }
 
-fn evaluator<'a>(
-    index: &'a Index,
-    measurements: &'a Measurements,
-    at: usize,
-    cost_model: &'a CostModel,
-) -> Evaluator<'a> {
-    Evaluator {
-        index,
-        queries: &measurements.queries[..measurements.counts[at]],
-        at,
-        k: measurements.ks[at],
-        cost_model,
+/// What searches with an expansion ratio find and cost.
+#[derive(Clone, Copy)]
+struct Run {
+    ratio: f32,
+    recall: f64,
+    cost: f64,
+}
+
+impl Run {
+    /// The cheapest run that meets a target. It lies between two measured ones, given in ascending order. Recall grows
+    /// slower and slower with the ratio, so it is not overestimated.
+    fn meeting(target: f64, measured: &[Self]) -> Option<Self> {
+        let at = measured.iter().position(|run| run.recall >= target)?;
+        let above = measured[at];
+        let Some(below) = at.checked_sub(1).map(|before| measured[before]) else {
+            return Some(above);
+        };
+        let share = (target - below.recall) / (above.recall - below.recall);
+        let between = |a: f64, b: f64| a + share * (b - a);
+        Some(Self {
+            ratio: between(f64::from(below.ratio), f64::from(above.ratio)) as f32,
+            recall: target,
+            cost: between(below.cost, above.cost),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_between_two_runs_takes_a_ratio_between_theirs() {
+        let run = |ratio, recall, cost| Run {
+            ratio,
+            recall,
+            cost,
+        };
+        let runs = [
+            run(1.0, 0.8, 10.0),
+            run(1.5, 0.9, 20.0),
+            run(2.0, 0.98, 50.0),
+        ];
+        let meeting = |target| Run::meeting(target, &runs).map(|run| (run.ratio, run.cost));
+        assert_eq!(meeting(0.7), Some((1.0, 10.0)));
+        assert_eq!(meeting(0.9), Some((1.5, 20.0)));
+        let (ratio, cost) = meeting(0.94).unwrap();
+        assert!((ratio - 1.75).abs() < 1e-6 && (cost - 35.0).abs() < 1e-9);
+        assert_eq!(meeting(0.99), None);
     }
 }

@@ -45,8 +45,30 @@ pub(super) fn ground_truth(
     Ok(queries)
 }
 
+/// The same queries if some points, which are given in order, were not there.
+pub(super) fn leave_out(
+    snapshot: &Snapshot<'_>,
+    queries: &[Query],
+    ks: &[usize],
+    missing: &[u32],
+) -> Vec<Query> {
+    let leave_out = |query: &Query| {
+        let mut other = Query {
+            position: query.position,
+            ..Query::given(&query.vector)
+        };
+        let left = query.neighbours.iter().copied();
+        let left: Vec<u32> = left
+            .filter(|position| missing.binary_search(position).is_err())
+            .collect();
+        set_neighbours(snapshot, &mut other, &left, ks, left.len());
+        other
+    };
+    queries.par_iter().map(leave_out).collect()
+}
+
 /// Compares some candidates exactly and keeps the nearest.
-fn set_neighbours(
+pub(super) fn set_neighbours(
     snapshot: &Snapshot<'_>,
     query: &mut Query,
     candidates: &[u32],
@@ -65,8 +87,10 @@ fn set_neighbours(
         .collect();
     list.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     list.truncate(most);
-    query.ranking_radii = ks.iter().map(|k| list[k - 1].0).collect();
-    query.radii = ks.iter().map(|k| list[k - 1].2).collect();
+    // If so many are left out that fewer than k are known, the last one stands for the k-th.
+    let at = |k: &usize| list.get(k - 1).or(list.last()).copied();
+    let radius = |k: &usize| at(k).map_or((f32::INFINITY, f32::INFINITY), |(r, _, s)| (r, s));
+    (query.ranking_radii, query.radii) = ks.iter().map(radius).unzip();
     query.farthest = list.last().map_or(f32::INFINITY, |(.., squared)| *squared);
     query.neighbours = list.into_iter().map(|(_, position, _)| position).collect();
 }

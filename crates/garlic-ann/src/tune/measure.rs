@@ -62,6 +62,17 @@ impl Query {
         }
     }
 
+    /// How many of the first `k` neighbours of a query are missing here. `at` is the index of `k` in the radii. Neighbours
+    /// at the same distance stand for each other.
+    pub(super) fn missed(&self, known: &Self, at: usize, k: usize) -> usize {
+        let (found, radius) = (self.ranking_radii[at], known.ranking_radii[at]);
+        if self.neighbours.len() >= k && found <= radius + radius.abs() * TOLERANCE {
+            return 0;
+        }
+        let known = known.neighbours.iter().take(k);
+        known.filter(|p| !self.neighbours.contains(p)).count()
+    }
+
     /// Whether the point of this query is at a position. A point may have two positions.
     fn is_at(&self, snapshot: &Snapshot<'_>, position: u32) -> bool {
         self.position.is_some_and(|own| {
@@ -159,6 +170,14 @@ impl Evaluator<'_> {
     ) -> Result<[Measured; N]> {
         let sums = self.sums(self.queries, plan, ratios, cancel)?;
         Ok(self.measured(&sums, self.queries.len()))
+    }
+
+    /// The same with no more than this number of queries.
+    pub(super) fn first(&self, count: usize) -> Self {
+        Self {
+            queries: &self.queries[..count.min(self.queries.len())],
+            ..*self
+        }
     }
 
     /// The recall that a run without any miss measures.

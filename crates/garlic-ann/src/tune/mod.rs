@@ -4,7 +4,8 @@
 //! Out: a [`Calibration`] table. `ground_truth` finds the true neighbours of the queries. `profile` predicts the recall
 //! and cost of every setting, `measure` runs a setting and counts what it finds and costs, and `tuner` goes through the
 //! targets with both. If no setting meets a target for less than the cost of reading everything, searches read
-//! everything. `exhaustive` reports such targets. `graph` decides whether a neighbour graph pays and measures it.
+//! everything. `exhaustive` reports such targets. `graph` decides whether a neighbour graph pays and measures it, with
+//! the queries of `graph_queries`.
 
 use crate::config::Config;
 use crate::plan::Calibration;
@@ -13,13 +14,15 @@ use crate::streams;
 
 mod exhaustive;
 mod graph;
+mod graph_queries;
 mod ground_truth;
 mod measure;
 mod profile;
 mod tuner;
 
 pub use exhaustive::{Cause, Exhaustive};
-pub(crate) use graph::{measure_graph, wants_graph};
+pub(crate) use graph::{GraphToMeasure, measure_graph, wants_graph};
+pub(crate) use graph_queries::graph_queries;
 
 use garlic_core::metric::Embedding;
 use garlic_core::validate::check_query;
@@ -61,12 +64,12 @@ fn affordable_queries(values: usize) -> usize {
     ((MAX_MADDS / values.max(1) as f64) as usize).max(MIN_SAMPLE)
 }
 
-/// Chooses the rows that are held out of the training as calibration queries, in order.
+/// Chooses the rows of `points` vectors that are held out of the training as calibration queries, in order.
 ///
 /// They are at most a sixteenth of the points, and fewer if brute force over them would take long.
-pub(crate) fn held_out(vectors: Rows<'_>, config: &Config) -> Vec<u32> {
-    let count = calibration_queries(vectors.len(), vectors.data().len(), config);
-    let mut ids = permutation(vectors.len(), config.seed, streams::CALIBRATION);
+pub(crate) fn held_out(points: usize, dim: usize, config: &Config) -> Vec<u32> {
+    let count = calibration_queries(points, points * dim, config);
+    let mut ids = permutation(points, config.seed, streams::CALIBRATION);
     ids.truncate(count);
     ids.sort_unstable();
     ids
@@ -198,6 +201,33 @@ impl Measurements {
         self.queries.is_empty()
     }
 
+    /// Runs plans for the number of neighbours at `at` in [`KS`].
+    fn evaluator<'a>(
+        &'a self,
+        index: &'a Index,
+        at: usize,
+        cost_model: &'a CostModel,
+    ) -> Evaluator<'a> {
+        Evaluator {
+            index,
+            queries: &self.queries[..self.counts[at]],
+            at,
+            k: self.ks[at],
+            cost_model,
+        }
+    }
+
+    /// The same for an index that lacks some points, which are given in order.
+    fn without(&self, index: &Index, missing: &[u32]) -> Self {
+        let snapshot = Snapshot::new(index);
+        let queries = &self.queries;
+        Self {
+            queries: ground_truth::leave_out(&snapshot, queries, &self.ks, missing),
+            ks: self.ks.clone(),
+            counts: self.counts.clone(),
+        }
+    }
+
     /// Positions of the queries that are points of the index, in order.
     pub(crate) fn held(&self) -> Vec<u32> {
         let mut held: Vec<u32> = self.queries.iter().filter_map(|q| q.position).collect();
@@ -282,31 +312,35 @@ const CORRECTIONS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 /// Checks the targets of a changed index, with some of its points as queries. Returns the calibration with the
 /// smallest correction that meets them, but not less than the current one. If none does, the result is marked stale.
 /// Runs in the current rayon pool.
+///
+/// Searches with the neighbour graph are so cheap that their settings are measured anew. They need no correction then.
 pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
-    let ks = KS.map(|(k, _)| k);
     let snapshot = Snapshot::new(index);
     let points = snapshot.admitted().count();
+    let ks = KS.map(|(k, _)| k);
     let queries = ground_truth(&snapshot, stored_queries(index), &ks, cancel)?;
+    // Fewer queries suffice for many neighbours.
+    let counts = KS.map(|(_, share)| (queries.len() as f64 * share).ceil() as usize);
+    let measurements = Measurements {
+        queries,
+        ks: ks.to_vec(),
+        counts: counts.to_vec(),
+    };
     let cost_model = CostModel::new(index);
     let mut next = Calibration {
         checked: points,
         ..(*index.calibration).clone()
     };
+    if snapshot.graph().is_some() {
+        graph::measure_again(index, &mut next, &measurements, cancel)?;
+    }
     let present = next.correction;
     for correction in CORRECTIONS.into_iter().filter(|c| *c >= present) {
         next.correction = correction;
         let mut is_met = true;
         for (k, target) in CHECKED_TARGETS {
             let at = KS.iter().position(|(other, _)| *other == k).unwrap_or(0);
-            // Fewer queries suffice for many neighbours.
-            let count = (queries.len() as f64 * KS[at].1).ceil() as usize;
-            let evaluator = Evaluator {
-                index,
-                queries: &queries[..count],
-                at,
-                k,
-                cost_model: &cost_model,
-            };
+            let evaluator = measurements.evaluator(index, at, &cost_model);
             let plan = next.plan_for(k, target, points, snapshot.graph().is_some());
             is_met = plan.all || {
                 let measured = evaluator.run(&plan, cancel)?;

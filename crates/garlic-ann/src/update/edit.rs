@@ -8,17 +8,17 @@ use std::sync::Arc;
 use garlic_linalg::{Matrix, Rows};
 use rayon::prelude::*;
 
+use super::assign::Assigned;
 use super::join::{PendingCell, Replacement, deliver_moved, empty_cell};
 use super::rebuild::{Members, gather, rebuild_cell};
 use crate::build::check_type;
 use crate::config::Store;
 use crate::graph::Grown;
-use crate::partition::{Cells, PRUNED_COORDINATE, SCORED_CELLS};
+use crate::partition::PRUNED_COORDINATE;
 use crate::plan::EXHAUSTIVE_POINTS;
 use crate::segment::{
     Bits, Delta, DeltaCell, DeltaSegment, IdMap, Index, Numbering, Places, Snapshot,
 };
-use crate::transform::residuals_squared;
 use garlic_core::Cancel;
 use garlic_core::metric::Embedded;
 use garlic_core::validate::{check_count, check_finite, check_ids};
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// Whether the index chose to store bytes itself, rather than by configuration.
-    fn may_widen(&self) -> bool {
+    pub(super) fn may_widen(&self) -> bool {
         self.segment.vectors.element() == StoredType::U8 && self.config.storage.store == Store::Auto
     }
 
@@ -198,7 +198,7 @@ impl Index {
                 (&changed(cell)?.appended.as_ref()?.data.vectors, at)
             }
         };
-        vectors.read(dim, at, &mut vector);
+        vectors.read(dim, at, &mut vector).then_some(())?;
         vector.truncate(self.embedding.plain(&vector).len());
         Some(vector)
     }
@@ -297,32 +297,16 @@ impl Index {
         }
         let mut changes = self.changes();
         let first_node = changes.first_of(ids.len())?;
-        let (segment, snapshot) = (Arc::clone(&self.segment), self.snapshot());
+        let snapshot = self.snapshot();
         let element = self.segment.vectors.element();
         let rounded = element.round(vectors);
         let vectors = Rows::new(&rounded, vectors.dim())?;
-        let points = self.transform.apply_all(vectors, &Cancel::current())?;
-        let residual_squared = residuals_squared(vectors, &self.transform, points.as_rows());
-        let cells = Cells {
-            anisotropy: segment.cells.anisotropy,
-            rank: segment.cells.rank(),
-            means: snapshot.means(),
-            shape: |cell: usize| {
-                let frame = snapshot.frame(cell);
-                (
-                    frame.shape.axes,
-                    frame.shape.variances,
-                    frame.shape.residual_variance,
-                )
-            },
-        };
-        let labels = cells.assign(points.as_rows(), SCORED_CELLS, &Cancel::current())?;
-        let radii: Vec<f32> = (0..ids.len())
-            .map(|row| {
-                let mean = snapshot.mean(labels[row] as usize);
-                garlic_simd::l2_squared(points.row(row), mean) + residual_squared[row]
-            })
-            .collect();
+        let Assigned {
+            points,
+            residual_squared,
+            cells: labels,
+            radii,
+        } = self.assign_rounded(&snapshot, vectors)?;
         let members = Lists::group(snapshot.cells(), by_label(&labels));
         let touched: Vec<usize> = (0..snapshot.cells())
             .filter(|cell| !members.get(*cell).is_empty())

@@ -7,7 +7,8 @@ use crate::plan::Calibration;
 use crate::segment::{Index, Snapshot};
 use crate::streams;
 use crate::tune::{
-    Measurements, calibrate, calibrate_for, calibration_queries, check_sample, measure_graph,
+    GraphToMeasure, Measurements, calibrate, calibrate_for, calibration_queries, check_sample,
+    measure_graph,
 };
 use std::sync::Arc;
 
@@ -70,6 +71,10 @@ impl Index {
         cancel: &Cancel,
     ) -> Result<Calibration> {
         if let Some(graph) = self.segment.graph.clone() {
+            let graph = GraphToMeasure {
+                graph,
+                missing: &[],
+            };
             measure_graph(self, &mut table, graph, &measurements, true, cancel)?;
         }
         Ok(table)

@@ -8,7 +8,7 @@ use super::within::Within;
 use crate::search::query::QueryScratch;
 use crate::segment::{Index, Snapshot};
 use crate::testdata::{clustered, config, gaussian, rows, uniform};
-use garlic_core::SearchStats;
+use garlic_core::{Cancel, SearchStats};
 
 /// Bounds are gone through with, whatever they leave.
 const ALL: Most = Most {
@@ -133,6 +133,7 @@ fn missed(case: &Case, rounding: Rounding) -> (usize, usize) {
                 radius,
                 most: ALL,
                 rounding,
+                cancel: Cancel::default(),
             };
             assert!(search.run(&query, &mut scratch, &mut SearchStats::default()));
             let mut found: Vec<u32> = scratch.found.iter().map(|f| f.at).collect();

@@ -18,7 +18,7 @@ use super::cost::CACHED;
 use super::query::{AHEAD, QueryScratch};
 use crate::plan::Plan;
 use crate::segment::{Gathered, Snapshot};
-use garlic_core::{SearchStats, TopK};
+use garlic_core::{Cancel, SearchStats, TopK};
 use garlic_simd::CODE_LANES;
 
 /// Points in bins that cannot be skipped, as a share of all, above which everything is read in order. Where no cache holds
@@ -53,7 +53,7 @@ fn may_count(squared: f32, worst: f32) -> bool {
 }
 
 impl Snapshot<'_> {
-    /// All vectors that count, in order.
+    /// All vectors that count, in order. The caller checks whether the search was cancelled meanwhile.
     pub(in crate::search) fn brute_force(
         &self,
         query: &[f32],
@@ -67,13 +67,25 @@ impl Snapshot<'_> {
         if self.admits_all() {
             let ids = &self.index.segment.ids;
             let mut worst = best.worst();
-            self.index.segment.vectors.distances(&query, |at, squared| {
+            let cancel = Cancel::current();
+            let goes_on = || !cancel.is_cancelled();
+            let vectors = &self.index.segment.vectors;
+            vectors.distances_while(&query, goes_on, |at, squared| {
                 if may_count(squared, worst) {
                     best.offer(squared.min(f32::INFINITY), ids[at], at as u32);
                     worst = best.worst();
                 }
             });
             work.candidates = ids.len() as u64;
+            work.exact_madds = work.candidates * self.index.transform.dim() as u64;
+            return work;
+        }
+        if let Some(file) = self.on_disk() {
+            let ids = &self.index.segment.ids;
+            self.distances_on_disk(file, self.admitted(), &query, |at, squared| {
+                best.offer(squared, ids[at as usize], at);
+                work.candidates += 1;
+            });
             work.exact_madds = work.candidates * self.index.transform.dim() as u64;
             return work;
         }
@@ -184,6 +196,15 @@ impl Snapshot<'_> {
         let QueryScratch { found, bytes, .. } = scratch;
         let prepared = self.index.segment.vectors.prepare(query, bytes);
         best.start_for(k, self.index.spills());
+        work.candidates += found.len() as u64;
+        work.exact_madds += (found.len() * self.index.transform.dim()) as u64;
+        if let Some(file) = self.on_disk() {
+            let (ids, positions) = (&self.index.segment.ids, found.iter().map(|f| f.at));
+            self.distances_on_disk(file, positions, &prepared, |at, squared| {
+                best.offer(squared, ids[at as usize], at);
+            });
+            return best.worst() <= radius;
+        }
         for (i, f) in found.iter().enumerate() {
             if let Some(next) = found.get(i + AHEAD) {
                 self.prefetch(next.at);
@@ -192,8 +213,6 @@ impl Snapshot<'_> {
                 best.offer(point.distance(&prepared), point.id, f.at);
             }
         }
-        work.candidates += found.len() as u64;
-        work.exact_madds += (found.len() * self.index.transform.dim()) as u64;
         // There are k points within the radius; where they were not found again, the bounds were wrong.
         best.worst() <= radius
     }

@@ -6,7 +6,7 @@ use crate::bins::Bounds;
 use crate::quantize::{probe, zero_code};
 use crate::search::query::QueryScratch;
 use crate::segment::{BinView, Snapshot};
-use garlic_core::SearchStats;
+use garlic_core::{Cancel, SearchStats};
 use garlic_simd::CodeQuery;
 
 /// One search for the points within a radius.
@@ -16,6 +16,7 @@ pub(super) struct Within<'a> {
     pub(super) radius: f32,
     pub(super) most: Most,
     pub(super) rounding: Rounding,
+    pub(super) cancel: Cancel,
 }
 
 /// A bin that could not be skipped.
@@ -40,7 +41,8 @@ struct Kept {
 
 impl Snapshot<'_> {
     /// Leaves every point that may lie within a squared distance of `radius` in `scratch`, and few others; false
-    /// when they, or those in bins that may have them, are more than `most`.
+    /// when they, or those in bins that may have them, are more than `most`. In a cancelled [`Cancel::scope`] it ends
+    /// early, and the caller checks that.
     pub(in crate::search) fn within(
         &self,
         query: &[f32],
@@ -55,6 +57,7 @@ impl Snapshot<'_> {
             radius,
             most,
             rounding,
+            cancel: Cancel::current(),
         };
         search.run(query, scratch, work)
     }
@@ -127,7 +130,7 @@ impl Within<'_> {
             kept.queries.push(seen);
             kept.coordinates.extend_from_slice(&scratch.y);
             // The nearest cells come first, so that this shows early.
-            if kept.points > self.most.points {
+            if kept.points > self.most.points || self.cancel.is_cancelled() {
                 break;
             }
         }
@@ -171,7 +174,7 @@ impl Within<'_> {
             let limit = seen.limit(&bounds, &code_query, encoded.bits);
             points.scan(encoded.bits, &code_query, limit, &mut scratch.found);
             work.codes += points.len as u64;
-            if scratch.found.len() > self.most.found {
+            if scratch.found.len() > self.most.found || self.cancel.is_cancelled() {
                 break;
             }
         }

@@ -162,7 +162,7 @@ fn numbers_that_are_none_are_no_distance() {
             StoredVectors::F16(halves) => change!(*halves, |v| v[..9].fill(0xffff)),
             // Values and step of the first vector.
             StoredVectors::Int8(rows) => change!(*rows, |v| v[..11].fill(0xff)),
-            StoredVectors::U8(_) => panic!("not asked for"),
+            StoredVectors::U8(_) | StoredVectors::File(_) => panic!("not asked for"),
         }
         std::fs::write(&path, index.to_bytes().unwrap()).unwrap();
         let opened = Index::open(&path).unwrap();

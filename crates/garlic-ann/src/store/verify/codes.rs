@@ -8,7 +8,7 @@ use crate::bins::Bounds;
 use crate::quantize::{BIN_BITS, zero_code};
 use crate::segment::{Index, Segment};
 use garlic_core::file::{Fault, Kind};
-use garlic_core::vectors::StoredVectors;
+use garlic_core::vectors::StoredType;
 
 /// Relative tolerance of coordinates and squared distances. Sums are grouped differently, and distances are
 /// differences of larger numbers.
@@ -97,11 +97,11 @@ impl PointInCell {
         let norm = size(&x).powi(2) + residual_squared;
         let scale = whole.sqrt() + size(model.mean(cell)) + size(&index.transform.mean);
         // Older versions computed codes before they rounded the vectors.
-        let rounding = match index.segment.vectors {
-            StoredVectors::F16(_) => {
+        let rounding = match index.segment.vectors.element() {
+            StoredType::F16 => {
                 HALF_EPSILON * size(&vector) + HALF_STEP * (vector.len() as f64).sqrt()
             }
-            StoredVectors::F32(_) | StoredVectors::U8(_) | StoredVectors::Int8(_) => 0.0,
+            StoredType::F32 | StoredType::U8 | StoredType::Int8 => 0.0,
         };
         let slack = TOLERANCE * scale + rounding;
         Self {
