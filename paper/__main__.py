@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.harness.machine import machine, versions
 
 from paper import garlic, store
-from paper.experiment import load
+from paper.experiment import load, restricted
 from paper.run import Runner
 
 
@@ -21,6 +21,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/paper"), help="where results and report go")
     parser.add_argument("--quick", action="store_true", help="parts of the data sets, short trainings")
     parser.add_argument("--only", help="names of experiments, separated by commas")
+    parser.add_argument("--sets", help="data sets of sweeps, separated by commas")
+    parser.add_argument("--methods", help="methods of sweeps, separated by commas")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads that builds may use")
     parser.add_argument("--list", action="store_true", help="say what would be run, and stop")
     parser.add_argument("--no-report", action="store_true", help="only measure")
@@ -34,6 +36,9 @@ def main() -> int:
             parser.error(f"no such experiment: {', '.join(sorted(unknown))}; there are: "
                          f"{', '.join(e.name for e in experiments)}")
         experiments = [e for e in experiments if e.name in wanted]
+    for name, chosen in (("set", args.sets), ("method", args.methods)):
+        if chosen:
+            experiments = [restricted(e, name, chosen.split(",")) for e in experiments]
     if args.list:
         for experiment in experiments:
             print(f"{experiment.name}: {experiment.title} ({len(experiment.runs) or 1} runs)")
@@ -61,6 +66,7 @@ def _note(out: Path, quick: bool, seconds: float, runner: Runner, missing: list[
     total = before.get("seconds", 0.0) + seconds
     about = {"command": command, "seconds": total, "runs": before.get("runs", 0) + runner.done}
     about |= {"failed": runner.failed, "missing": missing}
+    about |= {"notes": before["notes"]} if "notes" in before else {}  # written by hand, shown at the top of the report
     store.save(path, about | {"machine": machine(), "versions": versions()})
 
 

@@ -5,7 +5,7 @@ is called and how it is trained unless an experiment says otherwise. Reading all
 a build with its sweep. Runs with the same settings are the same run, whichever experiment asks for it.
 
 Settings are parameters of preset paper; `steps_per_epoch`, for sets that are a part of a file, stands for the `batch`
-that gives so many steps.
+that gives so many steps. An experiment with `lengths` is run once for each of them, and the report gives a verdict for each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class Run:
     settings: dict[str, Any] = field(hash=False)
     seed: int
     sweep: dict[str, Any] = field(hash=False)
+    length: str = ""  # of the training, a key of `lengths` in defaults.toml
 
     def key(self) -> str:
         """Names what is built and measured, not why: runs of two experiments with equal keys are one."""
@@ -73,9 +74,19 @@ def read(name: str, content: dict[str, Any], defaults: dict[str, Any], quick: bo
     runs: list[Run] = []
     if kind == "sweep":
         for set_name in content["sets"]:
-            for method, variant, seed in product(_methods(content), _variants(content), content.get("seeds", [1])):
-                runs.append(_run(name, content, defaults, quick, set_name, method, variant, seed))
+            choices = product(_methods(content), content.get("lengths", [""]), _variants(content), content.get("seeds", [1]))
+            for method, length, variant, seed in choices:
+                runs.append(_run(name, content, defaults, quick, set_name, method, length, variant, seed))
     return Experiment(name, content["title"], kind, content.get("order", 50), content, runs)
+
+
+def restricted(experiment: Experiment, name: str, values: list[str]) -> Experiment:
+    """The experiment with those runs, or sets, alone whose field `name` is one of `values`."""
+    content = dict(experiment.content)
+    if name == "set" and "sets" in content:
+        content["sets"] = [one for one in content["sets"] if one in values]
+    runs = [run for run in experiment.runs if getattr(run, name) in values]
+    return replace(experiment, content=content, runs=runs)
 
 
 def _methods(content: dict[str, Any]) -> list[str]:
@@ -108,6 +119,7 @@ def _run(
     quick: bool,
     set_name: str,
     method: str,
+    length: str,
     variant: dict[str, Any],
     seed: int,
 ) -> Run:
@@ -117,10 +129,10 @@ def _run(
     if method == "garlic-paper":
         settings = dict(defaults["sets"][set_name].get("paper", {}))
         settings |= defaults["quick"].get("paper", {}) if quick else {}
-        settings |= content.get("settings", {}) | chosen
+        settings |= _length(defaults, quick, length) | content.get("settings", {}) | chosen
         if steps := settings.pop("steps_per_epoch", None):
-            points = defaults["quick"]["points"] if quick else defaults["sets"][set_name]["points"]
-            settings["batch"] = -(-points // steps)
+            points = defaults["sets"][set_name]["points"]
+            settings["batch"] = -(-(min(points, defaults["quick"]["points"]) if quick else points) // steps)
         settings = {k: v for k, v in settings.items() if defaults["preset"].get(k) != v}
     else:
         # Others know some of the keys under the same name; the rest says nothing to them.
@@ -129,7 +141,13 @@ def _run(
     sweep = dict(defaults["sweep"].get(method, {}))
     sweep |= content.get("sweep", {}) if method == "garlic-paper" else {}
     sweep["queries"] = defaults["quick"]["queries"] if quick else content.get("queries", defaults["queries"])
-    return Run(name, set_name, method, variant["label"] or method, variant.get("value"), settings, seed, sweep)
+    label = variant["label"] or method
+    return Run(name, set_name, method, label, variant.get("value"), settings, seed, sweep, length)
+
+
+def _length(defaults: dict[str, Any], quick: bool, length: str) -> dict[str, Any]:
+    """What a length of training sets; an experiment without lengths sets nothing."""
+    return (defaults["quick"]["lengths"] if quick else defaults["lengths"])[length] if length else {}
 
 
 def _overlaid(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

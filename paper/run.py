@@ -6,6 +6,7 @@ import datetime
 import sys
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,16 @@ class Runner:
             if experiment.kind != "sweep":
                 self._guard(experiment.name, lambda e=experiment: special.run(self, e))
             for number, run in enumerate(experiment.runs, 1):
-                label = f"{run.experiment} {number}/{len(experiment.runs)}: {run.set} {run.method} {run.variant}"
+                label = f"{run.experiment} {number}/{len(experiment.runs)}: {run.set} {run.method} {run.variant} {run.length}"
                 self._guard(f"{label} seed {run.seed}", lambda r=run: self._sweep(r))
 
     def missing(self, experiments: list[Experiment]) -> list[str]:
-        """Runs that have no result yet, for the report to name."""
-        runs = [r for e in experiments for r in e.runs if not self._target(r).is_file()]
-        return [f"{r.experiment}: {r.set}, {r.method}, {r.variant}, seed {r.seed}" for r in runs]
+        """How many runs of each experiment and set have no result yet, for the report to name."""
+        planned, left = Counter(), Counter()
+        for run in (run for experiment in experiments for run in experiment.runs):
+            planned[run.experiment, run.set] += 1
+            left[run.experiment, run.set] += not self._target(run).is_file()
+        return [f"{name} on {key} ({count} of {planned[name, key]} runs)" for (name, key), count in left.items() if count]
 
     def _target(self, run: Run) -> Path:
         return self.out / "results" / run.experiment / f"{run.set}-{run.method}-{run.key()}-{run.seed}.json"
@@ -80,7 +84,7 @@ class Runner:
             measured |= self.stamp(source)
             store.save(shared, measured)
         about = {"experiment": run.experiment, "method": run.method, "variant": run.variant, "value": run.value}
-        about |= {"seed": run.seed, "queries": run.sweep["queries"], "sweep": run.sweep}
+        about |= {"length": run.length, "seed": run.seed, "queries": run.sweep["queries"], "sweep": run.sweep}
         settings = measured.get("settings") or run.settings
         store.save(target, measured | about | {"settings": settings})
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from paper.report.curves import Estimate, over_seeds, per_candidate
@@ -23,11 +23,17 @@ CLOSE = 0.10
 
 @dataclass(frozen=True)
 class Average:
-    """A line's average, and its ratio to the reference line's."""
+    """A line's average, and its ratio to the reference line's; `spread` is that of the ratios seed by seed."""
 
     line: Line
     value: Estimate
     ratio: float | None
+    spread: float | None = None
+
+    @property
+    def relative(self) -> Estimate:
+        """The ratio as a cell of a table."""
+        return Estimate(self.ratio, "", self.spread)
 
 
 def order_lines(lines: Sequence[Line], spec: Spec) -> list[Line]:
@@ -70,11 +76,23 @@ def averages(lines: Sequence[Line], spec: Spec) -> list[Average]:
     """The average of each line over the settings it shares with the others of its method, else over its own."""
     base = reference(lines, spec) or (lines[0] if lines else None)
     values = [_average(line, shared_settings(lines, line.method) or None) for line in lines]
-    first = next((one.value for line, one in zip(lines, values, strict=True) if line is base), None)
-    return [
-        Average(line, one, one.value / first if one.value is not None and first else None)
-        for line, one in zip(lines, values, strict=True)
-    ]
+    found = []
+    for line, value in zip(lines, values, strict=True):
+        pairs = _pairs(line, base, shared_settings(lines, line.method) or None) if base and value.value is not None else []
+        if not pairs:
+            found.append(Average(line, value, None))
+            continue
+        ours, theirs = (fmean(side) for side in zip(*pairs, strict=True))
+        ratios = [one / other for one, other in pairs]
+        spread = stdev(ratios) if len(ratios) > 1 and line is not base else None
+        found.append(Average(line, value, ours / theirs, spread))
+    return found
+
+
+def _pairs(line: Line, base: Line, keys: set[str] | None) -> list[tuple[float, float]]:
+    """The averages of a line and of the reference for each seed that both have: other seeds would not be comparable."""
+    ours, theirs = ({run.seed: per_candidate(run.rows, keys) for run in one.runs} for one in (line, base))
+    return [(ours[seed], theirs[seed]) for seed in sorted(ours) if ours[seed] and theirs.get(seed)]
 
 
 def _average(line: Line, keys: set[str] | None) -> Estimate:
@@ -131,7 +149,7 @@ def ablation_table(lines: Sequence[Line], spec: Spec, title: str) -> Table:
     columns += [Column("cells", "count"), Column("covered points", "share"), Column("largest cell", "share")]
     rows: list[list[Any]] = []
     for one in found:
-        row: list[Any] = [one.line.label, one.value, one.ratio]
+        row: list[Any] = [one.line.label, one.value, one.relative]
         if first:
             theirs = published_of(one.line, spec.published)
             row += [theirs, None if theirs is None else theirs / first]
@@ -171,6 +189,19 @@ def agreement(lines: Sequence[Line], spec: Spec) -> str:
     return f"{_order_sentence(base, others, published)} {_ratio_sentence(others, published)}"
 
 
+def judgement(lines: Sequence[Line], spec: Spec) -> str:
+    """The verdict on a table with published values: whether the order agrees, and how many ratios do."""
+    base, published = reference(lines, spec), spec.published
+    if base is None or published is None:
+        return ""
+    others = [one for one in averages(lines, spec) if one.line is not base and one.line.method == "garlic-paper"]
+    others = [one for one in others if one.ratio is not None and not _unpublished(one.line, published)]
+    if len(others) != len(published.values) - 1:
+        return ""
+    order = "agrees" if _order_sentence(base, others, published).startswith("The order agrees") else "disagrees"
+    return f"order {order}, {_close(others, published)} of {len(others)} ratios within {percent(CLOSE)}"
+
+
 def _unpublished(line: Line, published: Published) -> bool:
     return bool(published.unpublished) and published.unpublished in line.label.lower()
 
@@ -198,9 +229,16 @@ def _ratio_sentence(others: Sequence[Average], published: Published) -> str:
     text = f"Relative to the full method, in falling order: published {_list(theirs)}, ours {_list(mine)}"
     if len(mine) != len(theirs):
         return f"{text} (another number of variants, so not compared one by one)."
-    close = sum(abs(a - b) <= CLOSE * b for a, b in zip(mine, theirs, strict=True))
+    close = _close(others, published)
     verdict = "agrees" if close == len(theirs) else "disagrees" if close == 0 else "agrees in part"
     return f"{text}: {close} of {len(theirs)} within {percent(CLOSE)}, so the size of the effect {verdict}."
+
+
+def _close(others: Sequence[Average], published: Published) -> int:
+    """How many of our ratios, in falling order, are near the published ones."""
+    theirs = [value / published.values[0] for value in published.values[1:]]
+    mine = sorted((one.ratio for one in others), reverse=True)
+    return sum(abs(a - b) <= CLOSE * b for a, b in zip(mine, theirs, strict=True))
 
 
 def _list(values: Sequence[float]) -> str:

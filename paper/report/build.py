@@ -26,7 +26,7 @@ def make_report(out: Path) -> list[Path]:
     parts = all_sections(results, out)
     claims = check_claims(results)
     add_notes(parts, claims)
-    mapping = counterparts(parts, claims)
+    mapping = counterparts(results, parts, claims)
     pages = {
         "report.html": html.page(results, parts, claims, mapping),
         "summary.md": markdown.summary(results, parts, claims, mapping),
@@ -44,6 +44,7 @@ def all_sections(results: Results, out: Path) -> list[Section]:
     ablations = [sections.ablation(results, spec, out) for spec in ABLATIONS]
     last = [
         dimension.dimensionality(results, out),
+        dimension.published(results, out),
         others.classification(results, out),
         others.complexity(results, out),
         diagnostics.diagnostics(results, out),
@@ -58,8 +59,8 @@ def add_notes(parts: list[Section], claims: list[Claim]) -> None:
         if part.ran and part.anchor in NOTES:
             part.finding = f"{part.finding} {NOTES[part.anchor]}".strip()
     for claim in claims:
-        if claim.verdict in (PARTLY, DISAGREES) and f"claim-{claim.number}" in NOTES:
-            claim.sentence = f"{claim.sentence} {NOTES[f'claim-{claim.number}']}"
+        if claim.verdict in (PARTLY, DISAGREES) and claim.anchor in NOTES:
+            claim.sentence = f"{claim.sentence} {NOTES[claim.anchor]}"
 
 
 def _machine_form(

@@ -273,7 +273,8 @@ def collapse(results: Results, place: int) -> Claim:
             word = next((word for word in ("diagonal", "isotropic") if word in one.line.label.lower()), None)
             if word and one.ratio is not None:
                 held.append(one.ratio <= 0.2)
-                measured.append(f"{set_name(name)}, {word}: {one.ratio:.3f}")
+                spread = f" ± {one.spread:.3f}" if one.spread is not None else ""
+                measured.append(f"{set_name(name)}, {word}: {one.ratio:.3f}{spread}")
                 claim.numbers.append({"set": name, "covariance": word, "ratio": one.ratio})
     ratios = ", ".join(f"{one['ratio']:.2f}" for one in claim.numbers)
     return claim.settle(

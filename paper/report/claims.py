@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paper.report.load import Results
@@ -23,6 +23,18 @@ class Claim:
     verdict: str = UNKNOWN
     sentence: str = "There are no results to check this with."
     numbers: list[dict[str, Any]] = field(default_factory=list)
+    length: str = ""
+    """The length of training that the verdict holds for; "" where the experiment names none."""
+
+    @property
+    def name(self) -> str:
+        """Number and length, as in `claim 7, when trained`."""
+        return f"claim {self.number}" + (f", {self.length}" if self.length else "")
+
+    @property
+    def anchor(self) -> str:
+        """Where links to the claim lead."""
+        return self.name.replace(",", "").replace(" ", "-")
 
     def plain(self) -> dict[str, Any]:
         """The claim for programs."""
@@ -45,18 +57,28 @@ class Claim:
         return self
 
 
+def verdict_words(claim: Claim) -> str:
+    """The verdict, with the length of training that it holds for."""
+    return f"{claim.length}: {claim.verdict}" if claim.length else claim.verdict
+
+
 def check_claims(results: Results) -> list[Claim]:
-    """All claims, in the order of the table."""
+    """All claims, in the order of the table; one that has several lengths of training once for each of them."""
     from paper.report import checks
 
-    rules: tuple[Callable[[Results, int], Claim], ...] = (
-        checks.half_of_ivf,
-        checks.one_percent,
-        checks.tau_four,
-        checks.farthest_point,
-        checks.bin_budget,
-        checks.curvature,
-        checks.collapse,
-        checks.online,
+    # The experiment beside a rule is the one whose lengths of training the claim is judged at.
+    rules: tuple[tuple[Callable[[Results, int], Claim], str], ...] = (
+        (checks.half_of_ivf, ""),
+        (checks.one_percent, ""),
+        (checks.tau_four, "tau"),
+        (checks.farthest_point, "initialisation"),
+        (checks.bin_budget, "bin-budget"),
+        (checks.curvature, ""),
+        (checks.collapse, "covariance"),
+        (checks.online, ""),
     )
-    return [rule(results, place + 1) for place, rule in enumerate(rules)]
+    claims = []
+    for place, (rule, experiment) in enumerate(rules, 1):
+        for length in results.lengths(experiment) or [""]:
+            claims.append(replace(rule(results.at(length) if length else results, place), length=length))
+    return claims

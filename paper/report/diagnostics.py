@@ -10,7 +10,7 @@ from typing import Any
 
 from paper.report.document import Column, Figure, Section, Table
 from paper.report.load import Results, number
-from paper.report.plots import curvature_figure, save
+from paper.report.plots import cell_figure, curvature_figure, save
 
 Spread = tuple[float, float, float | None]
 NUMBERS = (
@@ -65,6 +65,17 @@ def curvature_by_coverage(content: dict[str, Any]) -> list[Spread]:
     return found
 
 
+def curvature_by_cell(content: dict[str, Any]) -> list[Spread]:
+    """(radius, share of the points, curvature) of each Gaussian that has all three and points to tell them."""
+    cells = dig(content, "curvature", "by_cell", "cells")
+    found = []
+    for one in cells if isinstance(cells, list) else []:
+        radius, share, value = (number(dig(one, key)) for key in ("radius", "share", "curvature"))
+        if radius and share and value is not None:
+            found.append((radius, share, value))
+    return found
+
+
 def diagnostics(results: Results, out: Path) -> Section:
     """The section."""
     question = "What do the cells look like: coverage, landscape, curvature, anisotropy?"
@@ -84,8 +95,30 @@ def diagnostics(results: Results, out: Path) -> Section:
             "cells cover the point."
         )
         section.figures.append(Figure(file, caption, "Curvature"))
+    cells = [(name, curvature_by_cell(content)) for name, content in found if name.endswith("paper")]
+    cells = [one for one in cells if one[1]]
+    if cells:
+        file = "figures/diagnostics-curvature-by-cell.svg"
+        save(cell_figure(cells), out / file)
+        caption = (
+            "Curvature by Gaussian: the mean over the sampled points nearest to it, against its radius (the root of the "
+            "trace of its covariance) and against the share of all points that it holds. One point a Gaussian."
+        )
+        section.figures.append(Figure(file, caption, "Curvature by Gaussian"))
+        section.finding = " ".join(_correlation(name, results.diagnostics[name]) for name, _ in cells).strip()
     section.embeds = [(f"Diagnosis of {Path(page).stem}", page) for page in results.diagnostic_pages]
     return section
+
+
+def _correlation(name: str, content: dict[str, Any]) -> str:
+    """How the curvature of a Gaussian goes with its radius and with its points."""
+    radius, share = (number(dig(content, "curvature", "by_cell", f"{key}_correlation")) for key in ("radius", "share"))
+    if radius is None or share is None:
+        return ""
+    return (
+        f"{name}: rank correlation of a Gaussian's curvature with its radius {radius:.2f}, with its share of the points "
+        f"{share:.2f}."
+    )
 
 
 def _table(found: list[tuple[str, dict[str, Any]]]) -> Table:

@@ -59,6 +59,7 @@ class Section:
     question: str
     ran: bool = False
     finding: str = ""
+    verdicts: list[str] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     embeds: list[tuple[str, str]] = field(default_factory=list)
@@ -69,6 +70,7 @@ class Section:
             "title": self.title,
             "ran": self.ran,
             "finding": self.finding,
+            "verdicts": self.verdicts,
             "figures": [figure.file for figure in self.figures],
             "tables": [table.plain() for table in self.tables],
         }
@@ -90,7 +92,9 @@ def set_name(name: str) -> str:
         "mnist-784-euclidean": "MNIST",
         "photosift1m-128-euclidean": "photosift1m",
         "sift-128-euclidean": "SIFT1M",
-        "sift-10k": "photosift1m, 1 %",
+        "sift-3k": "photosift1m, 3,000 points",
+        "sift-10k": "photosift1m, 10,000 points",
+        "fashion-mnist-3k": "Fashion-MNIST 16 x 16, 3,000 points",
     }
     return known.get(name, name.replace("fashion-mnist", "Fashion-MNIST"))
 
@@ -101,6 +105,14 @@ def by_set(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         sets.setdefault(run.set, []).append(run)
     return dict(sorted(sets.items()))
+
+
+def by_set_and_length(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+    """The runs of each data set and each length of training."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.set, run.length), []).append(run)
+    return dict(sorted(found.items()))
 
 
 def method_lines(runs: Sequence[Run]) -> list[Line]:

@@ -57,7 +57,7 @@ ABLATIONS: tuple[Spec, ...] = (
         "How many of the points does training need, and how many does an IVF?",
     ),
     Spec("batch-size", "Batch size", "Fewer, larger steps or more, smaller ones?", {"mnist": 2e4, "sift": 5e4}),
-    Spec("initial-cells", "Initial number of Gaussians", "How many cells to start from?", 100.0),
+    Spec("initial-cells", "Initial number of Gaussians", "How many cells to start from?"),
     Spec(
         "initialisation",
         "Initialisation",
@@ -101,9 +101,9 @@ ABLATIONS: tuple[Spec, ...] = (
     Spec(
         "covariance",
         "Covariance",
-        "What do full covariances bring over diagonal and isotropic ones, and tempered ones over full?",
+        "What do full covariances bring over diagonal and isotropic ones?",
         "full",
-        ("full", "tempered", "diagonal", "isotropic"),
+        ("full", "diagonal", "isotropic"),
         COVARIANCE,
     ),
     Spec("seeds", "Seeds", "How much do results depend on the seed?"),

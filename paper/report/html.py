@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from paper.report.claims import Claim
+from paper.report.claims import Claim, verdict_words
 from paper.report.document import Figure, Section, Table
 from paper.report.load import Results
+from paper.report import mapping
 from paper.report.mapping import Counterpart
 from paper.report.numbers import text
 from paper.report.runinfo import about
@@ -99,9 +100,10 @@ def claims_html(claims: Sequence[Claim]) -> str:
     rows = []
     for claim in claims:
         measured = "<br>".join(escape(part) for part in claim.measured.split("; "))
-        cells = (escape(claim.statement), escape(claim.rule), measured, claim.verdict, escape(claim.sentence))
+        verdict = verdict_words(claim)
+        cells = (escape(claim.statement), escape(claim.rule), measured, escape(verdict), escape(claim.sentence))
         body = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr id="claim-{claim.number}"><td class="n">{claim.number}</td>{body}</tr>')
+        rows.append(f'<tr id="{claim.anchor}"><td class="n">{claim.number}</td>{body}</tr>')
     names = ("", "published", "how it is checked", "measured", "verdict", "in words")
     head = "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
     table = (
@@ -115,8 +117,9 @@ def mapping_html(counterparts: Sequence[Counterpart]) -> str:
     rows = []
     for one in counterparts:
         link = f'<a href="#{escape(one.anchor)}">{escape(one.ours)}</a>'
-        rows.append(f"<tr><td>{escape(one.published)}</td><td>{link}</td><td>{escape(one.sentence)}</td></tr>")
-    head = "<tr><th>in the paper</th><th>here</th><th>agreement</th></tr>"
+        cells = (escape(one.published), link, escape(one.verdict), escape(one.evidence), escape(one.sentence))
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "<tr>" + "".join(f"<th>{name}</th>" for name in mapping.HEAD) + "</tr>"
     table = (
         f'<div class="scroll"><table><thead>{head}</thead>\n<tbody>\n' + "\n".join(rows) + "\n</tbody></table></div>"
     )

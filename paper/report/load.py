@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class Run:
     date: str
     rows: tuple[Row, ...]
     source: str
+    length: str = ""
 
 
 @dataclass
@@ -77,6 +78,14 @@ class Results:
     def of(self, experiment: str) -> list[Run]:
         """The runs of one experiment."""
         return [run for run in self.runs if run.experiment == experiment]
+
+    def lengths(self, experiment: str) -> list[str]:
+        """The lengths of training that an experiment has results of; "" where it names none."""
+        return sorted({run.length for run in self.of(experiment)})
+
+    def at(self, length: str) -> Results:
+        """These results without the runs of other lengths."""
+        return replace(self, runs=[run for run in self.runs if run.length == length])
 
     def dates(self) -> list[str]:
         """The days on which results were made, each once."""
@@ -106,7 +115,7 @@ def load(out: Path) -> Results:
         failed = results.run_info.get("failed")
         results.problems += [f"{one}: failed" for one in failed] if isinstance(failed, list) else []
     results.runs.sort(
-        key=lambda run: (run.experiment, run.set, run.method, _order(run), run.variant, run.seed, run.source)
+        key=lambda run: (run.experiment, run.set, run.length, run.method, _order(run), run.variant, run.seed, run.source)
     )
     return results
 
@@ -188,6 +197,7 @@ def _run(content: dict[str, Any], name: str) -> Run:
         date=str(content.get("date") or ""),
         rows=rows,
         source=name,
+        length=str(content.get("length") or ""),
     )
 
 

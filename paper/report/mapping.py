@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paper.report.claims import UNKNOWN, Claim
-from paper.report.document import Section
+from paper.report.claims import UNKNOWN, Claim, verdict_words
+from paper.report.document import Section, set_name
+from paper.report.load import Results
 
+HEAD = ("in the paper", "here", "verdict", "evidence", "in words")
 NOT_RUN = "Not run."
 NO_NUMBER = "No number is published for this in the text we have, so there is none to agree with."
 
@@ -20,6 +22,8 @@ class Counterpart:
     anchor: str
     ours: str
     sentence: str
+    verdict: str = "–"
+    evidence: str = "–"
 
     def plain(self) -> dict[str, str]:
         """The row for programs."""
@@ -43,7 +47,7 @@ ENTRIES = (
     Entry("Figure: cloning", "pictures", (), DRAWN, "refinement"),
     Entry("Figure: gradient flow of the losses", "pictures", (), DRAWN, "gradient"),
     Entry("Figures: recall against candidates, each data set", "recall-vs-candidates", (1,)),
-    Entry("Figure: efficiency against build time", "efficiency", (), NO_NUMBER),
+    Entry("Figure: efficiency against build time, training on 1, 2.5 and 5 %", "efficiency", (), NO_NUMBER),
     Entry("Table: training fraction", "training-fraction", (2,)),
     Entry("Table: batch size", "batch-size"),
     Entry("Table: number of Gaussians", "initial-cells"),
@@ -53,6 +57,7 @@ ENTRIES = (
     Entry("Table: radius τ", "tau", (3,)),
     Entry("Table: bin budget ρ", "bin-budget", (5,)),
     Entry("Figure: dimensionality", "dimensionality"),
+    Entry("Figure: dimensionality, at its settings", "dimensionality-published"),
     Entry("Table: loss terms", "losses"),
     Entry("Table: split and clone", "split-clone"),
     Entry("Table: covariance", "covariance", (7,)),
@@ -65,7 +70,7 @@ ENTRIES = (
     Entry(
         "Figure: density against coverage", "diagnostics", (), "Drawn for each index; there is no number to agree with."
     ),
-    Entry("Figure: curvature", "diagnostics", (6,)),
+    Entry("Figures: curvature; by Gaussian against radius and coverage", "diagnostics", (6,)),
     Entry(
         "Figures: anisotropy and spectra", "diagnostics", (), "Drawn for each index; there is no number to agree with."
     ),
@@ -76,30 +81,59 @@ ENTRIES = (
 )
 
 
-def counterparts(sections: Sequence[Section], claims: Sequence[Claim]) -> list[Counterpart]:
+def counterparts(results: Results, sections: Sequence[Section], claims: Sequence[Claim]) -> list[Counterpart]:
     """The table, in the order of the paper."""
     by_anchor = {section.anchor: section for section in sections}
-    by_number = {claim.number: claim for claim in claims}
-    return [_counterpart(entry, by_anchor[entry.anchor], by_number) for entry in ENTRIES]
+    return [_counterpart(entry, by_anchor[entry.anchor], claims, results) for entry in ENTRIES]
 
 
-def _counterpart(entry: Entry, section: Section, claims: dict[int, Claim]) -> Counterpart:
+def _counterpart(entry: Entry, section: Section, claims: Sequence[Claim], results: Results) -> Counterpart:
     if not entry.picture:
-        return Counterpart(entry.published, entry.anchor, section.title, _sentence(entry, section, claims))
+        verdict, sentence = _verdict(entry, section, claims), _sentence(entry, section, claims)
+        found = evidence(results, entry.anchor) if section.ran else "–"
+        return Counterpart(entry.published, entry.anchor, section.title, sentence, verdict, found)
     figure = next((one for one in section.figures if entry.picture in one.file), None)
     if figure is None:
         return Counterpart(entry.published, entry.anchor, section.title, NOT_RUN)
     return Counterpart(entry.published, figure.anchor, figure.alt, entry.remark)
 
 
-def _sentence(entry: Entry, section: Section, claims: dict[int, Claim]) -> str:
+def _own(entry: Entry, claims: Sequence[Claim]) -> list[Claim]:
+    return [claim for claim in claims if claim.number in entry.claims]
+
+
+def _verdict(entry: Entry, section: Section, claims: Sequence[Claim]) -> str:
+    """What our results say of the item: of its claims, else of its table."""
+    if not section.ran:
+        return UNKNOWN
+    own = _own(entry, claims)
+    said = [verdict_words(claim) for claim in own if claim.verdict != UNKNOWN]
+    return "; ".join(said + section.verdicts) or (UNKNOWN if own else "no number to agree with")
+
+
+def _sentence(entry: Entry, section: Section, claims: Sequence[Claim]) -> str:
     if not section.ran:
         return NOT_RUN
-    parts = [f"Claim {claim.number} {claim.verdict}: {claim.sentence}" for claim in map(claims.get, entry.claims)]
+    own = _own(entry, claims)
+    parts = [f"{claim.name.capitalize()}: {claim.verdict}. {claim.sentence}" for claim in own]
     if entry.remark:
         return " ".join([*parts, entry.remark])
-    if section.finding and all(claims[place].verdict == UNKNOWN for place in entry.claims):
+    if section.finding and all(claim.verdict == UNKNOWN for claim in own):
         parts.append(section.finding)
         if "agree" not in section.finding and not entry.claims:
             parts.append(NO_NUMBER)
     return " ".join(parts) or NO_NUMBER
+
+
+def evidence(results: Results, anchor: str) -> str:
+    """Which points and how many seeds the results of a section come from."""
+    found: dict[tuple[str, int, str], set[int]] = {}
+    for run in results.of("recall-vs-candidates" if anchor == "metrics" else anchor):
+        found.setdefault((run.set, run.points, run.length), set()).add(run.seed)
+    parts = []
+    for (name, points, length), seeds in sorted(found.items()):
+        count = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        shown = set_name(name)
+        size = "" if "points" in shown else f"{points:,} points"
+        parts.append(", ".join(filter(None, (shown, size, length, count))))
+    return "; ".join(parts) or "–"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paper.report.claims import Claim
+from paper.report.claims import Claim, verdict_words
 from paper.report.document import Section, Table
 from paper.report.experiments import ABLATIONS
 from paper.report.load import Results
-from paper.report.mapping import Counterpart
+from paper.report.mapping import HEAD, Counterpart
 from paper.report.numbers import text
 from paper.report.runinfo import READING, command, made
 from paper.report.sections import COMPARISON
@@ -59,16 +59,17 @@ def summary(
         "|---:|---|---|---|---|",
     ]
     for claim in claims:
-        cells = (str(claim.number), claim.statement, claim.measured, claim.verdict, claim.sentence)
+        cells = (str(claim.number), claim.statement, claim.measured, verdict_words(claim), claim.sentence)
         lines.append("| " + " | ".join(map(cell, cells)) + " |")
     lines += ["", "How each claim is checked stands in the report.", ""]
     lines += _comparison(sections)
     lines += _ablations(sections)
-    lines += ["## The paper's figures and tables, and ours", "", "| in the paper | here | agreement |", "|---|---|---|"]
-    lines += [
-        f"| {cell(one.published)} | [{cell(one.ours)}](report.html#{one.anchor}) | {cell(one.sentence)} |"
-        for one in mapping
-    ]
+    lines += ["## The paper's figures and tables, and ours", ""]
+    lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    for one in mapping:
+        here = f"[{cell(one.ours)}](report.html#{one.anchor})"
+        cells = (cell(one.published), here, *map(cell, (one.verdict, one.evidence, one.sentence)))
+        lines.append("| " + " | ".join(cells) + " |")
     missing = [section.title for section in sections if not section.ran]
     lines += ["", f"Not run: {', '.join(missing)}." if missing else "Every experiment has results.", ""]
     return "\n".join(lines)

@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,21 +164,39 @@ def metrics_figure(lines: Sequence[Line], title: str, cost: str) -> Figure:
         return figure
 
 
-def efficiency_figure(points: Sequence[tuple[str, float, float]], title: str, time: str) -> Figure:
-    """Recall per candidate against build time: (method, build seconds, recall per candidate), one point a method."""
+@dataclass(frozen=True)
+class Efficiency:
+    """A method, or its training on a share of the points: build time and recall per candidate."""
+
+    label: str
+    method: str
+    seconds: float
+    value: float
+    share: float | None = None
+
+
+def efficiency_figure(points: Sequence[Efficiency], title: str, time: str) -> Figure:
+    """Recall per candidate against build time, one point a method; trainings on a share of the points are joined."""
     with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
-        for method, seconds, value in points:
-            look = style(method)
+        trained = sorted((one for one in points if one.share is not None), key=lambda one: one.share)
+        if trained:
+            color = style(trained[0].method).color
+            axes.plot([one.seconds for one in trained], [one.value for one in trained], color=color, linewidth=0.8)
+        for one in points:
+            look = style(one.method)
+            hollow = {"markerfacecolor": "none"} if one.share is not None else {}
+            size = 9.0 if one.share is None else 5.0 + 2.0 * trained.index(one)
             axes.plot(
-                [seconds],
-                [value],
+                [one.seconds],
+                [one.value],
                 color=look.color,
                 marker=look.marker,
-                markersize=9,
+                markersize=size,
                 linestyle="none",
-                label=look.name,
+                label=one.label,
+                **hollow,
             )
         axes.set_xlabel(f"{time} (s)")
         axes.set_ylabel("Recall@1 per 100,000 candidates,\nmean over the sweep")
@@ -251,6 +270,26 @@ def curvature_figure(series: Sequence[tuple[str, list[Spread], list[Spread]]]) -
         grid[0].set_ylabel("curvature (mean ± deviation)")
         grid[0].set_ylim(0.0, 1.0)
         log_axis(grid[0])
+        legend_below(figure, [grid[0]], 2)
+        return figure
+
+
+def cell_figure(series: Sequence[tuple[str, Sequence[tuple[float, float, float]]]]) -> Figure:
+    """Curvature of each Gaussian against its radius and against the points it holds: (index, (radius, share, curvature))."""
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(WIDTH, 3.2 + 0.2 * -(-len(series) // 2)), layout="constrained")
+        grid = figure.subplots(1, 2, sharey=True)
+        for (name, cells), look in zip(series, shades("garlic-paper", len(series)), strict=True):
+            for axes, place in zip(grid, (0, 1), strict=True):
+                x = [cell[place] for cell in cells]
+                y = [cell[2] for cell in cells]
+                axes.plot(x, y, linestyle="none", marker=look["marker"], markersize=3, color=look["color"], label=name)
+        grid[0].set_xlabel("radius of the Gaussian (root of the trace)")
+        grid[1].set_xlabel("share of the points in the cell")
+        grid[0].set_ylabel("curvature of the data in the cell")
+        grid[0].set_ylim(0.0, 1.0)
+        for axes in grid:
+            log_axis(axes)
         legend_below(figure, [grid[0]], 2)
         return figure
 

@@ -40,6 +40,8 @@ def made(results: Results) -> list[str]:
         lines.append(
             "A quick run, on parts of the data sets and with short trainings: a look, and no basis for verdicts."
         )
+    notes = results.run_info.get("notes")
+    lines += map(str, notes) if isinstance(notes, list) else []
     missing = results.run_info.get("missing")
     if isinstance(missing, list) and missing:
         lines.append(f"Planned, but not run: {'; '.join(map(str, missing))}.")

@@ -52,6 +52,14 @@ def _shape_sentence(best: Line, worst: Line) -> str:
     )
 
 
+def choice_verdict(lines: Sequence[Line], spec: Spec) -> str:
+    """The verdict on a table whose published choice is known: whether ours settles on the same."""
+    said = spread_sentence(lines, spec)
+    if "disagrees with" in said:
+        return "disagrees with the published choice"
+    return "agrees with the published choice" if "agrees with" in said else ""
+
+
 def seeds_sentence(lines: Sequence[Line]) -> str:
     """How far seeds differ, for lines that have several."""
     parts = []

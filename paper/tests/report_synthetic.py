@@ -121,6 +121,10 @@ def ablation_runs() -> list[dict[str, Any]]:
         "selection": {"published training": 1.0, "guard and selection": 0.8},
         "online": {"built from all": 1.0, "half added online": 1.05, "half added online, recalibrated": 1.02},
     }
+    found += [
+        run("online", "garlic-default", 0.3 * f, variant=v, value=None)
+        for v, f in (("built from all", 1.0), ("half added online", 1.04))
+    ]
     for name, variants in words.items():
         found += [run(name, "garlic-paper", 0.45 * f, variant=v, value=None) for v, f in variants.items()]
     found += [
@@ -129,13 +133,18 @@ def ablation_runs() -> list[dict[str, Any]]:
         for shape in ("full", "full, rotated", "diagonal")
     ]
     found.append(run("bin-budget", "garlic-paper", 0.45))
-    found.append(run("covariance", "garlic-default", 0.3, variant="tempered"))
     found += [run("seeds", "garlic-paper", 0.45 + 0.01 * s, seed=s) for s in range(10)]
     for side in (8, 16, 28):
         given = {"set": f"fashion-mnist-{side}x{side}", "dim": side * side, "points": 10_000}
         found += [
             run("dimensionality", m, f * side / 40, **given) for m, f in (("garlic-paper", 1.0), ("faiss-ivf", 2.0))
         ]
+        found.append(run("dimensionality-published", "garlic-paper", side / 40, **given | {"points": 60_000}))
+    found += [
+        run("efficiency", "garlic-paper", 0.45 * (1 + 0.02 / share), variant=f"trained on = {share:g}", value=share)
+        | {"build_seconds": 400.0 * share}
+        for share in (0.01, 0.025, 0.05)
+    ]
     for value in (2.0, 3.0, 4.0):
         factor = 2.0 ** (value - 3.0) * 20
         found.append(
@@ -196,11 +205,13 @@ def diagnosis() -> dict[str, Any]:
     """A diagnosis with the parts that the report reads."""
     sizes = [{"neighbours": n, "curvature": {"mean": 0.4 + n / 400, "deviation": 0.05}} for n in (8, 16, 32, 64)]
     groups = [{"label": str(n), "at": n, "values": {"count": 9, "mean": 0.5, "deviation": 0.04}} for n in (0, 1, 2)]
+    cells = [{"cell": i, "centres": 3, "curvature": 0.3 + i / 20, "radius": 1.0 + i, "share": 0.01} for i in range(5)]
+    by_cell = {"cells": [*cells, {"cell": 9}], "radius_correlation": 1.0, "share_correlation": -0.25}
     return {
         "subject": {"cells": 387},
         "coverage": {"share": 0.33, "mean": 1.08},
         "anisotropy": {"ratio": {"summary": {"median": 812.0}}},
-        "curvature": {"all": {"mean": 0.51, "deviation": 0.06}, "sizes": sizes, "by_coverage": groups},
+        "curvature": {"all": {"mean": 0.51, "deviation": 0.06}, "sizes": sizes, "by_coverage": groups, "by_cell": by_cell},
     }
 
 

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from paper import experiment, store
+from paper import experiment, garlic, special, store
 from paper.complexity import fits
 from paper.garlic import row_of
 from paper.run import Runner
@@ -47,15 +47,36 @@ def test_all_files_are_read(quick: bool) -> None:
 def test_labels_and_keys_tell_runs_apart() -> None:
     _, found = experiment.load(FOLDER, False, {})
     for one in found:
-        told = {(r.set, r.method, r.variant, r.seed) for r in one.runs}
+        told = {(r.set, r.method, r.length, r.variant, r.seed) for r in one.runs}
         assert len(told) == len(one.runs) == len({(r.key(), r.method) for r in one.runs}), one.name
 
 
 def test_a_value_of_the_preset_changes_nothing() -> None:
     _, found = experiment.load(FOLDER, False, {"tau": 3.0, "init": "kmeans-plus-plus"})
     base = {r.key() for e in found if e.name == "losses" for r in e.runs if r.variant == "all"}
+    assert len(base) == 2 * 3  # two lengths, three seeds
     for name, variant in (("tau", "tau = 3.0"), ("initialisation", "init = kmeans-plus-plus"), ("split-clone", "both")):
         assert {r.key() for e in found if e.name == name for r in e.runs if r.variant == variant} == base
+
+
+def test_a_length_of_training_is_a_number_of_steps() -> None:
+    defaults, found = experiment.load(FOLDER, False, {})
+    tau = next(e for e in found if e.name == "tau")
+    points = defaults["sets"]["sift-3k"]["points"]
+    steps = {r.length: r.settings["epochs"] * points // r.settings["batch"] for r in tau.runs}
+    assert steps == {"at 120 steps": 120, "when trained": 7200}
+    # A part that is smaller than the quick one keeps its size, and with it the number of steps.
+    _, found = experiment.load(FOLDER, True, {})
+    tau = next(e for e in found if e.name == "tau")
+    assert {r.settings["batch"] for r in tau.runs if r.length == "when trained"} == {points // 10}
+
+
+def test_runs_of_some_sets_alone() -> None:
+    _, found = experiment.load(FOLDER, False, {})
+    whole = next(e for e in found if e.name == "recall-vs-candidates")
+    some = experiment.restricted(whole, "set", ["mnist"])
+    assert some.content["sets"] == ["mnist"]
+    assert {r.set for r in some.runs} == {"mnist"} and 0 < len(some.runs) < len(whole.runs)
 
 
 def test_quick_overlays_table_by_table() -> None:
@@ -107,10 +128,44 @@ def test_a_part_of_a_set_has_the_labels_of_the_whole(tmp_path: Path) -> None:
     assert train.tolist() == [0, 1, 2, 3, 4] and test.tolist() == [0, 1, 2]
 
 
+def test_both_presets_grow_online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults, found = experiment.load(FOLDER, True, {})
+    runner = Runner(tmp_path, defaults, True, 1)
+    path = tmp_path / "set.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"] = np.arange(20, dtype=np.float32).reshape(10, 2)
+    runner._sets = dict.fromkeys(defaults["sets"], Set("set", path))
+    built, commands = [], []
+
+    def build(data: Path, preset: str, settings: dict, seed: int, index: Path, threads: int) -> dict:
+        built.append((preset, len(np.load(data)) if data.suffix == ".npy" else 10, settings))
+        index.write_text("index")
+        return {"dim": 2, "cells": 3, "seconds": {"total": 1.0}, "cpu_seconds": 1.0, "threads": threads}
+
+    monkeypatch.setattr(garlic, "build", build)
+    monkeypatch.setattr(garlic, "output", lambda command: commands.append(command[1]) or "")
+    monkeypatch.setattr(garlic, "sweep", lambda index, data, preset, how: [{"params": {"preset": preset}}])
+    online = next(e for e in found if e.name == "online")
+    assert special.run(runner, online) and not special.run(runner, online)
+    short = defaults["quick"]["paper"]["epochs"]
+    assert [(preset, points) for preset, points, _ in built] == 3 * [
+        ("default", 5),
+        ("default", 10),
+        ("paper", 5),
+        ("paper", 10),
+    ]
+    assert all(settings.get("epochs") == (short if preset == "paper" else None) for preset, _, settings in built)
+    assert commands == 3 * ["add", "compact", "add"]
+    for name in ("added", "recalibrated", "built", "paper-added", "paper-built"):
+        result = store.load(tmp_path / f"results/online/sift-{name}.json")
+        assert result["method"] == ("garlic-paper" if "paper" in name else "garlic-default")
+        assert ("online" in result["variant"]) == ("built" not in name)
+
+
 def test_runs_without_a_result_are_named(tmp_path: Path) -> None:
     defaults, found = experiment.load(FOLDER, False, {})
     runner = Runner(tmp_path, defaults, False, 1)
     some = [e for e in found if e.name == "tau"]
-    assert len(runner.missing(some)) == 5
+    assert runner.missing(some) == ["tau on sift-3k (18 of 18 runs)"]
     store.save(runner._target(some[0].runs[0]), {})
-    assert len(runner.missing(some)) == 4 and "tau = 2.0" not in " ".join(runner.missing(some))
+    assert runner.missing(some) == ["tau on sift-3k (17 of 18 runs)"]

@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from paper.report import training
+from paper.report import sections, training
 from paper.report.__main__ import main
 from paper.report.ablation import agreement, averages, order_lines, reference
 from paper.report.build import make_report
 from paper.report.checks import SPECS
 from paper.report.claims import AGREES, DISAGREES, PARTLY, UNKNOWN, check_claims
 from paper.report.curves import Estimate, cost_for, frontier, over_seeds, per_candidate, recall_at
+from paper.report.diagnostics import curvature_by_cell, diagnostics
 from paper.report.dimension import growth
 from paper.report.document import Line, method_lines, split_rows, variant_lines
 from paper.report.load import Results, Row, load
@@ -36,6 +37,7 @@ def row(candidates: float, recall: float, **params: float) -> Row:
 
 def loaded(tmp_path: Path, runs: list[dict]) -> Results:
     """Results of some runs, through files."""
+    tmp_path.mkdir(exist_ok=True)
     made_up.write(tmp_path, runs, others=False)
     return load(tmp_path)
 
@@ -202,6 +204,30 @@ def test_growth_with_the_dimension(tmp_path: Path) -> None:
     assert found[2][1] / found[0][1] == pytest.approx(28 / 8, rel=0.05)
 
 
+def test_efficiency_has_the_shares_that_training_saw(tmp_path: Path) -> None:
+    results = loaded(tmp_path, made_up.all_runs())
+    section = sections.efficiency(results, tmp_path)
+    drawn = (tmp_path / "figures/efficiency-fashion-mnist-784-euclidean.svg").read_text(encoding="utf-8")
+    for label in ("GARLIC (paper)", "trained on 1.0 %", "trained on 2.5 %", "trained on 5.0 %", "Faiss IVF-Flat"):
+        assert label in drawn, label
+    # 400 s a share of one; recall a candidate falls as the factor 1 + 0.02 / share grows, from 1.4 to 3.
+    assert "Trained on 1.0 % instead of 5.0 % of the points it takes 20 % of the time" in section.finding
+    without = sections.efficiency(loaded(tmp_path / "b", [made_up.run("recall-vs-candidates", "kmeans", 1.0)]), tmp_path)
+    assert "Trained on" not in without.finding and without.ran
+
+
+def test_curvature_by_gaussian(tmp_path: Path) -> None:
+    results = loaded(tmp_path, [])
+    results.diagnostics = {"a-paper": made_up.diagnosis(), "a-default": made_up.diagnosis(), "b-paper": {}}
+    assert curvature_by_cell(results.diagnostics["a-paper"]) == [(1.0 + i, 0.01, 0.3 + i / 20) for i in range(5)]
+    assert curvature_by_cell({}) == curvature_by_cell({"curvature": {"by_cell": 3}}) == []
+    section = diagnostics(results, tmp_path)
+    assert [figure.alt for figure in section.figures] == ["Curvature", "Curvature by Gaussian"]
+    assert section.finding == (
+        "a-paper: rank correlation of a Gaussian's curvature with its radius 1.00, with its share of the points -0.25."
+    )
+
+
 # Claims
 
 
@@ -296,6 +322,8 @@ def test_collapse_and_curvature_and_online(tmp_path: Path) -> None:
     results.diagnostics = {"a": {"curvature": {"all": {"mean": 0.8}}}, "b": {"curvature": "?"}, "c": {}}
     assert claim(results, 6).verdict == DISAGREES
     assert len(claim(results, 6).numbers) == 1
+    # Either preset is compared with its own index of all points.
+    assert [one["ratio"] for one in claim(results, 8).numbers] == pytest.approx([1.04, 1.05, 1.02], abs=0.01)
 
 
 def test_no_results_no_verdicts() -> None:
@@ -354,7 +382,7 @@ def test_figures_are_well_formed_and_have_labelled_axes(report: Path) -> None:
     for figure in figures:
         root = ElementTree.parse(figure).getroot()
         words = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
-        assert any(unit in words for unit in ("per query", "(s)", "neighbours")), figure.name
+        assert any(unit in words for unit in ("per query", "(s)", "neighbours", "Gaussian")), figure.name
     assert sum(figure.stat().st_size for figure in figures) < 3e6
 
 
@@ -390,7 +418,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
 def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
     make_report(tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("Not run: there are no results") == 24
+    assert page.count("Not run: there are no results") == 25
     assert "not measured" in page
     Page(page)
     assert main([str(tmp_path / "missing")]) == 1
@@ -401,10 +429,10 @@ def test_quick_runs_failures_and_marks_are_told_apart(tmp_path: Path) -> None:
     marks = tmp_path / "results" / "classification"
     marks.mkdir()
     (marks / "mnist.json").write_text('{"experiment": "classification", "methods": []}', encoding="utf-8")
-    (tmp_path / "run.json").write_text('{"command": "make paper", "failed": ["tau 3/5"]}', encoding="utf-8")
+    (tmp_path / "run.json").write_text('{"command": "make paper", "failed": ["tau 3/5"], "notes": ["Beside other work."]}', encoding="utf-8")
     make_report(tmp_path)
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert "A quick run" in summary
+    assert "A quick run" in summary and "Beside other work." in summary
     assert "Left out: tau 3/5: failed" in summary
     assert summary.count("Left out:") == 1
 
@@ -448,3 +476,36 @@ def test_lengths_of_training_are_compared_with_full_cells_of_the_same_length(tmp
     assert rows["120 steps, full"][3:6] == [0.04, 2.0, 0.1]
     assert "at 120 steps (4% of the points covered): relative to full covariances diagonal 1.00." in section.finding
     assert "when trained, at 3,600 steps (60% of the points covered)" in section.finding
+
+
+def test_a_verdict_for_each_length_of_training(tmp_path: Path) -> None:
+    runs = []
+    for length, factors in (("at 120 steps", (1.0, 1.2, 1.1)), ("when trained", (1.0, 14.0, 22.0))):
+        for seed in (1, 2):
+            for variant, factor in zip(("full", "diagonal", "isotropic"), factors, strict=True):
+                one = made_up.run("covariance", "garlic-paper", 1.0, variant=variant, seed=seed, length=length)
+                more = factor * (1.0 if factor == 1.0 or seed == 1 else 1.5)
+                one["rows"] = [row | {"candidates": more * row["candidates"]} for row in one["rows"]]
+                runs.append(one)
+    results = loaded(tmp_path, runs)
+    found = [one for one in check_claims(results) if one.number == 7]
+    assert [(one.length, one.verdict) for one in found] == [("at 120 steps", DISAGREES), ("when trained", AGREES)]
+    assert found[1].anchor == "claim-7-when-trained"
+    # Diagonal: 1/14 and 1/21 of full.
+    assert found[1].numbers[0]["ratio"] == pytest.approx((1 / 14 + 1 / 21) / 2, rel=1e-3)
+    assert "0.060 ± 0.017" in found[1].measured
+    section = sections.ablation(results, SPECS["covariance"], tmp_path)
+    assert [table.title for table in section.tables[::3]] == [
+        "Covariance, Fashion-MNIST, at 120 steps: Recall@1 per candidate",
+        "Covariance, Fashion-MNIST, when trained: Recall@1 per candidate",
+    ]
+    assert section.verdicts == [
+        "Fashion-MNIST, at 120 steps: order disagrees, 0 of 2 ratios within 10 %",
+        "Fashion-MNIST, when trained: order agrees, 0 of 2 ratios within 10 %",
+    ]
+    make_report(tmp_path)
+    row = next(
+        line for line in (tmp_path / "summary.md").read_text(encoding="utf-8").splitlines() if "Table: covariance" in line
+    )
+    assert "at 120 steps: disagrees; when trained: agrees" in row
+    assert "Fashion-MNIST, 60,000 points, at 120 steps, 2 seeds" in row

@@ -12,6 +12,12 @@ pub enum Error {
     /// Rows that do not fit their dimension.
     #[error(transparent)]
     Shape(#[from] garlic_linalg::ShapeError),
+    /// A data set or options that no vectors can be drawn with.
+    #[error("{message}")]
+    Resample {
+        /// What is wrong, and what to do.
+        message: String,
+    },
     /// There is nothing to measure with.
     #[error("there are no queries: recall and time cannot be measured without any")]
     NoQueries,

@@ -32,6 +32,7 @@ pub mod hostile;
 pub mod metrics;
 pub mod promise;
 mod quality;
+pub mod resample;
 mod sweep;
 pub mod synthetic;
 mod target;

@@ -25,7 +25,8 @@ use crate::training::History;
 
 /// A nearest-neighbour index of the published method; it contains the vectors.
 ///
-/// An index does not change. A copy is cheap and shares everything.
+/// Points are added and removed without a new training ([`GaussianIndex::add`]). A copy is cheap, shares everything and does
+/// not change with the original.
 #[derive(Clone, Debug)]
 pub struct GaussianIndex {
     pub(crate) config: Config,
@@ -118,7 +119,7 @@ impl From<Parts> for GaussianIndex {
 }
 
 impl GaussianIndex {
-    fn lookup(&self) -> &IdLookup {
+    pub(crate) fn lookup(&self) -> &IdLookup {
         self.lookup.get_or_init(|| IdLookup::new(&self.ids))
     }
 
@@ -147,7 +148,8 @@ impl GaussianIndex {
         self.ids.len()
     }
 
-    /// Whether the index holds no vector, which never happens: an index is built from some.
+    /// Whether the index holds no vector, which never happens: an index is built from some, and the last ones cannot be
+    /// removed.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

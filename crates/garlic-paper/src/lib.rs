@@ -1,7 +1,7 @@
 //! GARLIC as published (arXiv 2505.24608): nearest-neighbour search over trained Gaussians with hyperspherical bins.
 //!
-//! This crate is the published method, complete, to be read with the paper in the other hand. For searching by recall, for
-//! updates and for speed use `garlic-ann`. Vectors come in as [`Rows`]; distances of answers are exact.
+//! This crate is the published method, complete, to be read with the paper in the other hand. For searching by recall and
+//! for speed use `garlic-ann`. Vectors come in as [`Rows`]; distances of answers are exact.
 //!
 //! ```
 //! use garlic_paper::{Filter, GaussianIndex, Rows, Search};
@@ -35,6 +35,7 @@
 //! | frames and hyperspherical bins | [`bins`] | r, n_r, n_a |
 //! | routing a query | `route` | k_G |
 //! | retrieval from bins | [`search`] | rho |
+//! | online updates (future work) | `update` | |
 //!
 //! Beside the method: `partition` builds from given cells, `build` and `index` put the parts together, `store` writes and
 //! reads files. Where the text is silent, `docs/research/method.md` says what was decided.
@@ -56,6 +57,7 @@ mod shapes;
 mod store;
 mod streams;
 pub mod training;
+mod update;
 
 pub use build::GaussianBuilder;
 pub use config::Config;

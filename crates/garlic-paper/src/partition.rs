@@ -126,6 +126,11 @@ fn gaussian(rows: Rows<'_>, config: &Config) -> (Vec<f32>, Vec<f32>) {
     (mean.iter().map(|m| *m as f32).collect(), values)
 }
 
+/// How much the covariance of `count` points says about `dim` directions, in [0, 1).
+pub(crate) fn trust(count: f64, dim: usize) -> f64 {
+    count / (count + dim as f64)
+}
+
 /// The lower triangular factor of a covariance of `count` points, with the structure that is asked for.
 fn factor(mut sigma: Vec<f64>, dim: usize, count: usize, config: &Config) -> Vec<f64> {
     let trace: f64 = (0..dim).map(|i| sigma[i * dim + i]).sum();
@@ -133,7 +138,7 @@ fn factor(mut sigma: Vec<f64>, dim: usize, count: usize, config: &Config) -> Vec
     // Few points say little about many directions: the fewer, the rounder.
     let trust = match config.init.covariance {
         Covariance::Isotropic => 0.0,
-        _ => count as f64 / (count + dim) as f64,
+        _ => trust(count as f64, dim),
     };
     for (at, value) in sigma.iter_mut().enumerate() {
         let is_diagonal = at % (dim + 1) == 0;

@@ -7,6 +7,7 @@ use garlic_linalg::{Rows, symmetric_eigen};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::by_cell::CellCurvatures;
 use super::neighbours::Near;
 use super::stats::{Group, Summary, by_count};
 
@@ -30,6 +31,8 @@ pub struct Curvature {
     pub coverage_size: usize,
     /// Curvature of points that are covered so many times.
     pub by_coverage: Vec<Group>,
+    /// Curvature in each cell, of neighbourhoods of the same size.
+    pub by_cell: CellCurvatures,
 }
 
 /// Curvature of neighbourhoods of one size.
@@ -45,13 +48,14 @@ pub struct SizeCurvature {
     pub without_structure: f64,
 }
 
-/// Curvature around the centres that `near` belongs to, and its relation to how often each is covered.
+/// Curvature around the centres that `near` belongs to, and its relation to how often each is covered. Beside it the
+/// curvature of every centre's neighbourhood of the size that coverage is compared with.
 pub(super) fn curvature(
     points: Rows<'_>,
     near: &[Near],
     covered: &[usize],
     flat_directions: usize,
-) -> Curvature {
+) -> (Curvature, Vec<f64>) {
     let unit = Summary::of(
         near.iter()
             .filter_map(|n| n.first())
@@ -72,15 +76,14 @@ pub(super) fn curvature(
         .collect();
     let column = |j: usize| values.iter().map(move |row| row[j]);
     let usual = sizes.iter().rposition(|k| *k <= USUAL);
-    Curvature {
+    let of_usual: Vec<f64> = usual.map_or_else(Vec::new, |j| column(j).collect());
+    let found = Curvature {
         flat_directions,
         unit,
         all: Summary::of(values.iter().flatten().copied()),
         coverage_size: usual.map_or(0, |j| sizes[j]),
-        by_coverage: usual.map_or_else(Vec::new, |j| {
-            let values: Vec<f64> = column(j).collect();
-            by_count(&covered[..values.len().min(covered.len())], &values)
-        }),
+        by_coverage: by_count(&covered[..of_usual.len().min(covered.len())], &of_usual),
+        by_cell: CellCurvatures::default(),
         sizes: sizes
             .iter()
             .enumerate()
@@ -92,7 +95,8 @@ pub(super) fn curvature(
                     - (flat_directions as f64 / k.min(points.dim()) as f64).min(1.0),
             })
             .collect(),
-    }
+    };
+    (found, of_usual)
 }
 
 /// Curvature of the neighbourhoods of one point; no number where all points coincide.
@@ -176,7 +180,7 @@ mod tests {
             let data = sheet(600, bend);
             let points = Rows::new(&data, 5).unwrap();
             let near = neighbours(points, 40, 128);
-            curvature(points, &near, &[1; 40], flat)
+            curvature(points, &near, &[1; 40], flat).0
         };
         let plane = of(0.0, 2);
         assert_eq!(plane.sizes.len(), SIZES.len());
@@ -216,7 +220,8 @@ mod tests {
         let data = sheet(5, 0.0);
         let points = Rows::new(&data, 5).unwrap();
         let near = neighbours(points, 5, 128);
-        let found = curvature(points, &near, &[0; 5], 3);
+        let (found, values) = curvature(points, &near, &[0; 5], 3);
+        assert!(values.is_empty());
         assert!(found.sizes.is_empty() && found.by_coverage.is_empty());
     }
 }

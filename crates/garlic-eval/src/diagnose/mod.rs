@@ -18,6 +18,7 @@
 //! ```
 
 mod anisotropy;
+mod by_cell;
 mod cover;
 mod curvature;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use garlic_core::{CellShapes, NeighborIndex, Transform};
 use serde::Serialize;
 
 pub use anisotropy::{Anisotropy, Quantity, Step};
+pub use by_cell::{CellCurvature, CellCurvatures};
 pub use curvature::{Curvature, SizeCurvature};
 pub use landscape::Landscape;
 pub use sizes::CellSizes;
@@ -228,6 +230,9 @@ pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosi
     let near = neighbours::neighbours(vectors, centres, largest);
     let (tiles, seed) = (options.tiles, options.seed);
     let sizes = CellSizes::of(index);
+    let (mut curvature, of_centres) =
+        curvature::curvature(vectors, &near, &cover.count, options.flat_directions);
+    curvature.by_cell = by_cell::by_cell(index, shapes, vectors, &of_centres)?;
     Ok(Diagnosis {
         subject: Subject {
             preset: index.preset(),
@@ -245,7 +250,7 @@ pub fn diagnose(index: &dyn NeighborIndex, options: &Options) -> Result<Diagnosi
         landscape: landscape::landscape(placed, &cover, shapes, radius.value, tiles, seed),
         coverage: coverage(&cover),
         density: density(&near, &cover),
-        curvature: curvature::curvature(vectors, &near, &cover.count, options.flat_directions),
+        curvature,
         anisotropy: anisotropy::anisotropy(shapes, coordinates(index.transform())),
         cell_sizes: sizes,
         radius,

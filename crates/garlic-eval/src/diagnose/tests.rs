@@ -61,6 +61,10 @@ fn either_preset_has_every_section() {
             120
         );
         assert_eq!(found.curvature.sizes.len(), curvature::SIZES.len());
+        let by_cell = &found.curvature.by_cell.cells;
+        let centres: usize = by_cell.iter().map(|cell| cell.centres).sum();
+        assert_eq!(centres, found.subject.centres);
+        assert!(by_cell.is_sorted_by(|a, b| a.cell < b.cell));
         assert!(found.curvature.all.min >= 0.0 && found.curvature.all.max <= 1.0);
         assert!(found.anisotropy.ratio.summary.min >= 1.0);
         assert_eq!(found.landscape.nearest.len(), 256);

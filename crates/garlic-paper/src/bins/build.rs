@@ -29,7 +29,9 @@ pub(crate) fn cells(
         .into_par_iter()
         .map(|cell| {
             cancel.check()?;
-            let built = build_cell(points, members.get(cell), config, cell)?;
+            let members = members.get(cell);
+            let own = Matrix::gather(points, members);
+            let built = self::cell(own.as_rows(), members, config, cell)?;
             done(finished.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(built)
         })
@@ -45,7 +47,14 @@ pub(crate) fn cells(
         order.extend(own.copied());
     }
     debug_assert_eq!(order.len(), points.len());
-    let mut position = vec![0u32; points.len()];
+    store_in_order(&mut cells, &order)?;
+    Ok((cells, order))
+}
+
+/// Replaces the members of all cells by the positions that they are stored at: `order[position]` is a member's number.
+pub(crate) fn store_in_order(cells: &mut [Cell], order: &[u32]) -> Result<()> {
+    let numbers = order.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut position = vec![0u32; numbers];
     for (at, row) in order.iter().enumerate() {
         position[*row as usize] = at as u32;
     }
@@ -63,12 +72,16 @@ pub(crate) fn cells(
         cell.bins =
             Bins::from_parts(parts.grid.clone(), occupied, offsets, places).map_err(bins_error)?;
         Ok::<_, Error>(())
-    })?;
-    Ok((cells, order))
+    })
 }
 
-fn build_cell(points: Rows<'_>, members: &[u32], config: &Config, cell: usize) -> Result<Cell> {
-    let gathered = Matrix::gather(points, members);
+/// Frame and bins of one cell; `points` are those of its `members`, in order.
+pub(crate) fn cell(
+    points: Rows<'_>,
+    members: &[u32],
+    config: &Config,
+    number: usize,
+) -> Result<Cell> {
     let frame = if members.is_empty() {
         Frame {
             centre: vec![0.0; points.dim()],
@@ -76,14 +89,14 @@ fn build_cell(points: Rows<'_>, members: &[u32], config: &Config, cell: usize) -
         }
     } else {
         Frame::fit(
-            gathered.as_rows(),
+            points,
             config.bins.rank,
-            config.seed ^ (streams::FRAMES + cell as u64),
+            config.seed ^ (streams::FRAMES + number as u64),
         )
     };
     let mut coordinates = Vec::with_capacity(members.len() * frame.rank());
     let mut centred = Vec::new();
-    for row in gathered.as_rows().iter() {
+    for row in points.iter() {
         frame.project(row, &mut centred, &mut coordinates);
     }
     let (radial, angular) = (config.bins.radial_steps, config.bins.angular_steps);

@@ -14,11 +14,14 @@ use garlic_simd::LANES;
 use rayon::prelude::*;
 
 use super::Gaussians;
-use super::mahalanobis::{STEP, Tile, madds};
+use super::mahalanobis::{STEP, SimpleCell, Tile, madds};
 use super::marginal::Projected;
 
 /// Points handled together. Bounds for all of them and all cells are kept, so it limits memory.
 const BLOCK: usize = 16_384;
+/// Work of evaluating all points against a cell, in units of its marginal's work, from which on a marginal is computed:
+/// a small batch is evaluated sooner.
+const PAYING_WORK: u64 = 4;
 /// Points whose first guess is looked up by one task.
 const GUESS_CHUNK: usize = 256;
 
@@ -91,7 +94,7 @@ pub fn assign(
     assign_projected(points, None, model, tau, cancel)
 }
 
-/// [`assign`] with the help of the same points along the leading axes of the data.
+/// [`assign`] with the help of the same points along the leading axes of the data, where marginals can pay.
 ///
 /// # Errors
 /// When cancelled.
@@ -102,6 +105,8 @@ pub(crate) fn assign_projected(
     tau: f32,
     cancel: &Cancel,
 ) -> Result<Assignment> {
+    let full = points.len() as u64 * madds(model, model.dim());
+    let projected = projected.filter(|along| along.marginal_madds() * PAYING_WORK <= full);
     let marginals = match projected {
         Some(projected) => Some(projected.marginals(model, cancel)?),
         None => None,
@@ -115,7 +120,7 @@ pub(crate) fn assign_projected(
         },
         work: AssignWork {
             done: marginals.as_ref().map_or(0, |m| m.madds),
-            full: points.len() as u64 * model.len() as u64 * madds(model, model.dim()),
+            full: full * model.len() as u64,
         },
     };
     for start in (0..points.len()).step_by(BLOCK) {
@@ -225,10 +230,12 @@ fn assign_block(
         points,
         model,
         cell,
+        simple: SimpleCell::of(model, cell),
     };
     let evaluated = for_each_cell(model, cancel, |cell, tile, out| {
+        let pairs = pairs(cell);
         for lanes in guessed.get(cell).chunks(LANES) {
-            pairs(cell).evaluate(lanes, &everything, tile, out);
+            pairs.evaluate(lanes, &everything, tile, out);
         }
     })?;
     result.take(evaluated, tau_squared);
@@ -248,12 +255,13 @@ fn assign_block(
         if let Some(marginal) = marginal {
             survivors = marginal.remaining(cell, &survivors, &limits, &mut out.madds);
         }
+        let pairs = pairs(cell);
         for lanes in survivors.chunks(LANES) {
             let limits = std::array::from_fn(|t| match lanes.get(t) {
                 Some(p) => limits[*p as usize],
                 None => f32::NEG_INFINITY,
             });
-            pairs(cell).evaluate(lanes, &limits, tile, out);
+            pairs.evaluate(lanes, &limits, tile, out);
         }
     })?;
     result.take(evaluated, tau_squared);
@@ -288,11 +296,23 @@ struct Pairs<'a> {
     points: Rows<'a>,
     model: &'a Gaussians,
     cell: usize,
+    /// The cell, unless its factor is full.
+    simple: Option<SimpleCell<'a>>,
 }
 
 impl Pairs<'_> {
     /// Distances of one tile of points, unless all of them pass their limits on the way.
     fn evaluate(&self, lanes: &[u32], limits: &[f32; LANES], tile: &mut Tile, out: &mut Evaluated) {
+        if let Some(simple) = &self.simple {
+            for (p, limit) in lanes.iter().zip(limits) {
+                let (squared, done) = simple.distance(self.points.row(*p as usize), *limit);
+                out.madds += madds(self.model, done);
+                if done == self.model.dim() && squared <= *limit {
+                    out.points.push((*p, squared));
+                }
+            }
+            return;
+        }
         let alive = |sums: &[f32; LANES]| sums.iter().zip(limits).any(|(s, l)| s <= l);
         let (squared, done) = tile.distances(self.points, lanes, self.model, self.cell, alive);
         out.madds += LANES as u64 * madds(self.model, done);
@@ -358,6 +378,11 @@ impl Bounds {
                 || Tile::new(model.dim()),
                 |tile, (cell, bounds)| {
                     cancel.check()?;
+                    if let Some(simple) = SimpleCell::of(model, cell) {
+                        let rows = bounds.iter_mut().zip(points.iter());
+                        rows.for_each(|(bound, row)| *bound = simple.prefix(row));
+                        return Ok(());
+                    }
                     let tiles = bounds
                         .chunks_exact_mut(LANES)
                         .zip(columns.chunks_exact(short * LANES));
@@ -459,6 +484,24 @@ mod tests {
             factors: Factors::Full(factors),
         };
         (points, model)
+    }
+
+    #[test]
+    fn few_points_are_evaluated_without_marginals() {
+        let cancel = Cancel::default();
+        let (data, model) = askew(96, 700, 40, 0.3, 5);
+        let points = Rows::new(&data, 96).unwrap();
+        let projected = Projected::of(points, &Config::default()).unwrap();
+        for (count, same) in [(50, true), (700, false)] {
+            let ids: Vec<u32> = (0..count).collect();
+            let some = Matrix::gather(points, &ids);
+            let plain = assign(some.as_rows(), &model, 1.0, &cancel).unwrap();
+            let along = projected.gather(&ids);
+            let pruned =
+                assign_projected(some.as_rows(), Some(&along), &model, 1.0, &cancel).unwrap();
+            assert_eq!(plain.nearest, pruned.nearest);
+            assert_eq!(plain.work.done == pruned.work.done, same, "{count} points");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Mahalanobis distances of a tile of points to one cell, a few coordinates at a time.
+//! Mahalanobis distances of a tile of points to one cell with a full factor, or of a point to one with a simpler factor, a few
+//! coordinates at a time.
 //!
 //! L⁻¹ is lower triangular, so the first m rows of L⁻¹(x - mean) depend on the first m coordinates alone and
 //! their squared length is a lower bound of the squared distance. It is summed in the order of the rows, so
@@ -12,6 +13,69 @@ use super::{Factors, Gaussians};
 /// Coordinates after which a tile asks whether it can stop. A multiple of the kernels' row blocks, so that
 /// the sums do not depend on where a tile was interrupted.
 pub(super) const STEP: usize = 32;
+
+/// One cell whose factor is diagonal or isotropic. Its distances are sums over coordinates, so that each point is evaluated
+/// by itself, where it lies: tiles would have to be gathered and transposed for every cell.
+pub(super) struct SimpleCell<'a> {
+    mean: &'a [f32],
+    /// One over the scale of each coordinate.
+    inverse: Vec<f32>,
+}
+
+impl<'a> SimpleCell<'a> {
+    /// A cell of a model; none for a full factor.
+    pub(super) fn of(model: &'a Gaussians, cell: usize) -> Option<Self> {
+        let inverse: Vec<f32> = match &model.factors {
+            Factors::Full(_) => return None,
+            Factors::Diagonal(_) => model.factor(cell).iter().map(|s| 1.0 / s).collect(),
+            Factors::Isotropic(_) => vec![1.0 / model.factor(cell)[0]; model.dim()],
+        };
+        Some(Self {
+            mean: model.mean(cell),
+            inverse,
+        })
+    }
+
+    /// The squared distance of a point, summed step by step as long as it is at most `limit`, and the number of
+    /// coordinates behind it. The sum never falls, not even by rounding: what is broken off is a lower bound.
+    pub(super) fn distance(&self, point: &[f32], limit: f32) -> (f32, usize) {
+        let (mut sum, mut from) = (0.0, 0);
+        while from < point.len() && sum <= limit {
+            let to = (from + STEP).min(point.len());
+            sum += self.part(point, from, to);
+            from = to;
+        }
+        (sum, from)
+    }
+
+    /// The lower bound from the first step of coordinates.
+    pub(super) fn prefix(&self, point: &[f32]) -> f32 {
+        self.part(point, 0, STEP.min(point.len()))
+    }
+
+    /// The squares of some coordinates, at most a step of them, in sums side by side.
+    fn part(&self, point: &[f32], from: usize, to: usize) -> f32 {
+        let mut sums = [0.0f32; PARTS];
+        let (points, point_rest) = point[from..to].as_chunks::<PARTS>();
+        let (means, mean_rest) = self.mean[from..to].as_chunks::<PARTS>();
+        let (inverses, inverse_rest) = self.inverse[from..to].as_chunks::<PARTS>();
+        for ((x, m), w) in points.iter().zip(means).zip(inverses) {
+            for i in 0..PARTS {
+                let y = (x[i] - m[i]) * w[i];
+                sums[i] += y * y;
+            }
+        }
+        let rest = point_rest.iter().zip(mean_rest).zip(inverse_rest);
+        for (sum, ((x, m), w)) in sums.iter_mut().zip(rest) {
+            let y = (x - m) * w;
+            *sum += y * y;
+        }
+        sums.iter().sum()
+    }
+}
+
+/// Sums of a [`SimpleCell`] that run side by side.
+const PARTS: usize = 16;
 
 /// Scratch for one tile of up to [`LANES`] points.
 pub(super) struct Tile {
@@ -94,26 +158,7 @@ impl Tile {
         sums: &mut [f32; LANES],
     ) {
         let factor = model.factor(cell);
-        let residual = &self.residual[..(to - from) * LANES];
-        match &model.factors {
-            Factors::Full(_) => {
-                garlic_simd::solve_rows(factor, from, to, &self.residual, &mut self.solution, sums);
-            }
-            Factors::Diagonal(_) => scaled(residual, factor[from..to].iter().copied(), sums),
-            Factors::Isotropic(_) => scaled(residual, std::iter::repeat(factor[0]), sums),
-        }
-    }
-}
-
-/// Adds the squares of residuals over the scales of their coordinates.
-fn scaled(residual: &[f32], scales: impl Iterator<Item = f32>, sums: &mut [f32; LANES]) {
-    let (rows, _) = residual.as_chunks::<LANES>();
-    for (lanes, scale) in rows.iter().zip(scales) {
-        let inverse = 1.0 / scale;
-        for (sum, x) in sums.iter_mut().zip(lanes) {
-            let y = x * inverse;
-            *sum += y * y;
-        }
+        garlic_simd::solve_rows(factor, from, to, &self.residual, &mut self.solution, sums);
     }
 }
 

@@ -5,7 +5,9 @@
 //! next to nothing: pruning with it is exact, and needs no rotation of the space that the cells are trained in.
 
 use garlic_core::{Cancel, Result};
-use garlic_linalg::{Matrix, Operand, Rows, cholesky, gemm, gram, permutation, top_components};
+use garlic_linalg::{
+    Matrix, Operand, Rows, cholesky, gemm, gram, permutation, times_lower, top_components,
+};
 use rayon::prelude::*;
 
 use super::mahalanobis::STEP;
@@ -72,11 +74,8 @@ impl Axes {
         buffers.square.resize(dim * dim, 0.0);
         buffers.product.resize(count * dim, 0.0);
         unpack(model.factor(cell), &mut buffers.square, dim);
-        let (axes, factor) = (
-            Operand::new(self.0.as_slice(), count, dim),
-            Operand::new(&buffers.square, dim, dim),
-        );
-        gemm(&mut buffers.product, axes, factor, 1.0, 0.0);
+        let axes = self.0.as_slice();
+        times_lower(&mut buffers.product, axes, count, &buffers.square, dim);
         factor_of_gram(&buffers.product, count, dim, out)
     }
 
@@ -200,6 +199,11 @@ impl Projected {
             points: Matrix::gather(self.points.as_rows(), ids),
             reach: self.reach,
         }
+    }
+
+    /// Multiply-adds of one cell's marginal.
+    pub(super) fn marginal_madds(&self) -> u64 {
+        self.axes.marginal_madds()
     }
 
     /// The points in the coordinates of the axes.

@@ -3,7 +3,9 @@
 //! A cell's loss is |mean - c|² + alpha |L Lᵀ - S|², with c and S the mean and covariance of its points: those within tau
 //! of it or nearest to it, or the nearest alone. Both are taken as fixed. The derivative of the shape term by L is 4 tril((L Lᵀ - S) L).
 
-use garlic_linalg::{lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower};
+use garlic_linalg::{
+    lower_accumulate_outer, lower_gram, lower_of_symmetric_times_lower, mirror_lower,
+};
 
 use super::divergence::CHUNK;
 use super::{CellBatch, Scratch};
@@ -64,24 +66,10 @@ pub(super) fn full_shape(batch: &CellBatch<'_>, scratch: &mut Scratch) -> f64 {
         error += 2.0 * f64::from(garlic_simd::dot(row, row))
             + f64::from(difference[i * dim + i]).powi(2);
     }
-    mirror(difference, dim);
+    mirror_lower(difference, dim);
     let alpha = (4.0 * batch.shape * batch.anchor) as f32;
     lower_of_symmetric_times_lower(gradient, difference, factor, dim, alpha, 1.0);
     error
-}
-
-/// Copies the lower triangle to the upper one, in squares that fit the nearest cache.
-fn mirror(square: &mut [f32], dim: usize) {
-    const SIDE: usize = 32;
-    for i0 in (0..dim).step_by(SIDE) {
-        for j0 in (0..=i0).step_by(SIDE) {
-            for i in i0..(i0 + SIDE).min(dim) {
-                for j in j0..(j0 + SIDE).min(i) {
-                    square[j * dim + i] = square[i * dim + j];
-                }
-            }
-        }
-    }
 }
 
 /// Adds to the gradient of a diagonal factor; returns the squared shape error.

@@ -23,16 +23,20 @@ pub(crate) type Origin = Vec<Option<usize>>;
 /// What happens to one cell.
 enum Plan {
     Keep,
-    /// Two children at these centres.
-    Split([Vec<f32>; 2]),
+    /// Two children at these centres, their factors scaled by this.
+    Split([Vec<f32>; 2], [f32; 2]),
     /// A copy at this centre.
     Clone(Vec<f32>),
 }
 
-/// A refinement after an epoch.
+/// A refinement after an epoch, or of a few cells after a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refiner<'a> {
     pub(crate) points: Rows<'a>,
+    /// How many points there are: thresholds are shares of it. More than `points` where only a few cells are refined.
+    pub(crate) all: usize,
+    /// Whether each cell may be refined, with all that it holds among `points`; none means all cells.
+    pub(crate) open: Option<&'a [bool]>,
     /// The cells of the points.
     pub(crate) assignment: &'a Assignment,
     pub(crate) config: &'a Config,
@@ -53,7 +57,10 @@ impl Refiner<'_> {
         let holdings = Lists::group(model.len(), self.assignment.holdings());
         let plan = |cell: usize| {
             self.cancel.check()?;
-            Ok(self.plan(cell, holdings.get(cell), refused[cell]))
+            match self.open.is_none_or(|open| open[cell]) {
+                true => Ok(self.plan(cell, holdings.get(cell), refused[cell])),
+                false => Ok((Plan::Keep, false)),
+            }
         };
         let plans = (0..model.len()).into_par_iter().map(plan);
         let plans: Vec<(Plan, bool)> = plans.collect::<Result<_>>()?;
@@ -66,8 +73,8 @@ impl Refiner<'_> {
             done.refused += usize::from(refuse);
             let room = model.len() < rules.max_cells;
             match plan {
-                Plan::Split(centres) if room => {
-                    self.replace(model, cell, &centres);
+                Plan::Split(centres, scales) if room => {
+                    self.replace(model, cell, &centres, scales);
                     origin[cell] = None;
                     done.split += 1;
                 }
@@ -76,7 +83,7 @@ impl Refiner<'_> {
                     push(model, &centre, &factor);
                     done.cloned += 1;
                 }
-                Plan::Keep | Plan::Split(_) | Plan::Clone(_) => continue,
+                Plan::Keep | Plan::Split(..) | Plan::Clone(_) => continue,
             }
             origin.push(None);
             refused.push(false);
@@ -84,29 +91,48 @@ impl Refiner<'_> {
         Ok((done, origin))
     }
 
-    /// Puts two children of a cell, with a smaller factor, at its place and at the end.
-    fn replace(&self, model: &mut Gaussians, cell: usize, [first, second]: &[Vec<f32>; 2]) {
-        let scale = self.config.refinement.split_scale as f32;
+    /// Puts two children of a cell, with scaled factors, at its place and at the end.
+    fn replace(
+        &self,
+        model: &mut Gaussians,
+        cell: usize,
+        [first, second]: &[Vec<f32>; 2],
+        scales: [f32; 2],
+    ) {
         let floor = self.config.training.diagonal_floor as f32;
-        let mut factor: Vec<f32> = model.factor(cell).iter().map(|v| v * scale).collect();
-        raise_diagonal(&mut factor, model.factors.covariance(), model.dim(), floor);
+        let (covariance, dim) = (model.factors.covariance(), model.dim());
+        let [own, other] = scales.map(|scale| {
+            let mut factor: Vec<f32> = model.factor(cell).iter().map(|v| v * scale).collect();
+            raise_diagonal(&mut factor, covariance, dim, floor);
+            factor
+        });
         model.means.row_mut(cell).copy_from_slice(first);
         let stride = model.stride();
-        model.factors.values_mut()[cell * stride..(cell + 1) * stride].copy_from_slice(&factor);
-        push(model, second, &factor);
+        model.factors.values_mut()[cell * stride..(cell + 1) * stride].copy_from_slice(&own);
+        push(model, second, &other);
+    }
+
+    /// What the factors of two children are scaled by. After a training step both shrink a little and training goes on;
+    /// where it does not, each is to its half of the points what the cell was to all of them.
+    fn scales(&self, held: &[u32], centres: &[Vec<f32>; 2]) -> [f32; 2] {
+        if self.open.is_none() {
+            return [self.config.refinement.split_scale as f32; 2];
+        }
+        split::spreads(self.points, held, centres)
     }
 
     /// What happens to a cell that holds the points `held`, and whether splitting it was tried and made no sense.
     fn plan(&self, cell: usize, held: &[u32], refused: bool) -> (Plan, bool) {
         let (config, rules) = (self.config, &self.config.refinement);
-        let all = self.points.len() as f64;
+        let all = self.all as f64;
         let size = held.len() as f64;
         // Streams of different refinements and cells never meet: cells stay below 2^20.
         let stream = streams::REFINE + ((self.epoch as u64) << 20) + cell as u64;
         let mut refuse = false;
         if rules.split && size > rules.split_threshold * all && !refused {
             if let Some(centres) = split::centres(self.points, held, config, stream) {
-                return (Plan::Split(centres), false);
+                let scales = self.scales(held, &centres);
+                return (Plan::Split(centres, scales), false);
             }
             refuse = true;
         }
@@ -121,20 +147,26 @@ impl Refiner<'_> {
     }
 }
 
-/// Removes cells that hold at most `most` points; the fullest cell always stays.
+/// Number of points that every cell holds.
+pub(crate) fn sizes(assignment: &Assignment, cells: usize) -> Vec<usize> {
+    let mut sizes = vec![0; cells];
+    let held = assignment.holdings();
+    held.for_each(|(cell, _)| sizes[cell as usize] += 1);
+    sizes
+}
+
+/// Removes cells that hold at most `most` points by their `sizes`; the fullest cell always stays.
 pub(crate) fn prune(
-    assignment: &Assignment,
+    sizes: &[usize],
     model: &mut Gaussians,
     refused: &mut Vec<bool>,
     most: usize,
 ) -> Origin {
-    let holdings = Lists::group(model.len(), assignment.holdings());
-    let size = |cell: usize| holdings.get(cell).len();
     let fullest = (0..model.len())
-        .max_by_key(|c| (size(*c), std::cmp::Reverse(*c)))
+        .max_by_key(|c| (sizes[*c], std::cmp::Reverse(*c)))
         .unwrap_or(0);
     let kept: Vec<usize> = (0..model.len())
-        .filter(|c| size(*c) > most || *c == fullest)
+        .filter(|c| sizes[*c] > most || *c == fullest)
         .collect();
     if kept.len() < model.len() {
         let ids: Vec<u32> = kept.iter().map(|c| *c as u32).collect();
@@ -202,6 +234,8 @@ mod tests {
         let assignment = assign(points, model, config.loss.tau as f32, &cancel).unwrap();
         let refiner = Refiner {
             points,
+            all: points.len(),
+            open: None,
             assignment: &assignment,
             config,
             epoch: 35,
@@ -317,13 +351,15 @@ mod tests {
         let mut model = cells(&[[90.0, 0.0], [0.0, 0.0], [0.0, 90.0]], 1.0);
         let mut refused = vec![true, false, true];
         let assignment = assign(points, &model, 3.0, &Cancel::default()).unwrap();
-        let origin = prune(&assignment, &mut model, &mut refused, 1);
+        let held = sizes(&assignment, model.len());
+        let origin = prune(&held, &mut model, &mut refused, 1);
         assert_eq!((origin, refused), (vec![Some(1)], vec![false]));
         assert_eq!((model.len(), model.mean(0)), (1, &[0.0, 0.0][..]));
 
         let one = Rows::new(&data[..2], 2).unwrap();
         let assignment = assign(one, &model, 3.0, &Cancel::default()).unwrap();
-        let origin = prune(&assignment, &mut model, &mut vec![false], 1);
+        let held = sizes(&assignment, model.len());
+        let origin = prune(&held, &mut model, &mut vec![false], 1);
         assert_eq!(origin, [Some(0)]);
         assert_eq!(model.len(), 1);
     }

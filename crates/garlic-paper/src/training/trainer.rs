@@ -167,6 +167,8 @@ impl Trainer<'_> {
             let assignment = self.assign()?;
             let refiner = Refiner {
                 points: self.points,
+                all: self.points.len(),
+                open: None,
                 assignment: &assignment,
                 config: self.config,
                 epoch: number,
@@ -180,7 +182,8 @@ impl Trainer<'_> {
             let assignment = self.assign()?;
             let most = self.config.refinement.prune_size;
             let before = self.model.len();
-            let origin = refine::prune(&assignment, &mut self.model, &mut self.refused, most);
+            let held = refine::sizes(&assignment, before);
+            let origin = refine::prune(&held, &mut self.model, &mut self.refused, most);
             done.pruned = before - self.model.len();
             self.adam.rearrange(&origin, &self.model);
         }
@@ -242,10 +245,7 @@ impl Sums {
         self.covered += (0..count)
             .filter(|p| !assignment.covering(*p).is_empty())
             .count();
-        let mut sizes = vec![0usize; cells];
-        assignment
-            .holdings()
-            .for_each(|(cell, _)| sizes[cell as usize] += 1);
+        let sizes = refine::sizes(assignment, cells);
         self.largest += sizes.iter().copied().max().unwrap_or(0) as f64;
         self.work.done += assignment.work.done;
         self.work.full += assignment.work.full;
