@@ -2,8 +2,8 @@
 //! [`garlic_paper::GaussianIndex`] (preset `paper`, the published method).
 //!
 //! The program and the Python package open, build and describe indexes through this crate. Everything behind the door
-//! works with [`NeighborIndex`] and does not know that there are two kinds; what only one of them can do begins with
-//! [`AnyIndex::updatable`].
+//! works with [`NeighborIndex`] and does not know that there are two kinds. Either kind takes changes ([`AnyIndex::add`]);
+//! what only one of them can do begins with [`AnyIndex::updatable`].
 //!
 //! The rule of this crate: it tells the kinds apart and does nothing else.
 
@@ -24,7 +24,7 @@ pub struct Readme;
 use std::ops::Deref;
 use std::path::Path;
 
-use garlic_ann::{Attachment, Error, FormatError, Index, NeighborIndex, Result, Search};
+use garlic_ann::{Attachment, Error, FormatError, Index, NeighborIndex, Result, Rows, Search};
 use garlic_core::file::{self, Kind, Summary};
 use garlic_paper::GaussianIndex;
 
@@ -95,6 +95,18 @@ impl AnyIndex {
         }
     }
 
+    /// Opens an index file whose vectors stay in it and are read when they are needed; see [`Index::open_on_disk`].
+    ///
+    /// # Errors
+    /// Those of [`Index::open_on_disk`], and [`Error::NotOnDisk`] for an index of the published method.
+    pub fn open_on_disk(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        match holds_gaussians(path)? {
+            true => Err(Error::NotOnDisk),
+            false => Index::open_on_disk(path).map(Self::from),
+        }
+    }
+
     /// Checks everything in an index file; see [`Index::verify`].
     ///
     /// # Errors
@@ -134,7 +146,51 @@ impl AnyIndex {
         }
     }
 
-    /// The index, if it can be changed.
+    /// Adds vectors under new identifiers; see [`Index::add`] and [`GaussianIndex::add`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn add(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        match self {
+            Self::Cells(index) => index.add(vectors, ids),
+            Self::Gaussians(index) => index.add(vectors, ids),
+        }
+    }
+
+    /// Removes points and returns how many there were; see [`Index::remove`] and [`GaussianIndex::remove`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn remove(&mut self, ids: &[u64]) -> Result<usize> {
+        match self {
+            Self::Cells(index) => index.remove(ids),
+            Self::Gaussians(index) => index.remove(ids),
+        }
+    }
+
+    /// Replaces the vectors of existing identifiers; see [`Index::update`] and [`GaussianIndex::update`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn update(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        match self {
+            Self::Cells(index) => index.update(vectors, ids),
+            Self::Gaussians(index) => index.update(vectors, ids),
+        }
+    }
+
+    /// Adds or replaces vectors; see [`Index::upsert`] and [`GaussianIndex::upsert`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn upsert(&mut self, vectors: Rows<'_>, ids: &[u64]) -> Result<()> {
+        match self {
+            Self::Cells(index) => index.upsert(vectors, ids),
+            Self::Gaussians(index) => index.upsert(vectors, ids),
+        }
+    }
+
+    /// The index of the default preset, which keeps track of its drift, trains itself and lives in a directory.
     ///
     /// # Errors
     /// [`Error::Unchanging`] for an index of the published method.
@@ -145,18 +201,7 @@ impl AnyIndex {
         }
     }
 
-    /// [`AnyIndex::updatable`], to change it.
-    ///
-    /// # Errors
-    /// [`Error::Unchanging`] for an index of the published method.
-    pub fn updatable_mut(&mut self) -> Result<&mut Index> {
-        match self {
-            Self::Cells(index) => Ok(index),
-            Self::Gaussians(_) => Err(Error::Unchanging),
-        }
-    }
-
-    /// The same index without pending changes; one that does not change is as it is.
+    /// The same index without pending changes; one of the published method has none.
     ///
     /// # Errors
     /// Those of [`Index::compact`].
@@ -189,8 +234,6 @@ impl AnyIndex {
 
 #[cfg(test)]
 mod tests {
-    use garlic_ann::Rows;
-
     use super::*;
 
     #[test]
@@ -229,6 +272,45 @@ mod tests {
                 assert_eq!(opened, index);
                 let found = opened.search(rows.row(5), &search).unwrap().hits;
                 assert_eq!(found, expected);
+            }
+            match (preset, AnyIndex::open_on_disk(&path)) {
+                (Preset::Default, Ok(opened)) => {
+                    let found = opened.search(rows.row(5), &search).unwrap().hits;
+                    assert_eq!(found, expected);
+                }
+                (Preset::Paper, Err(Error::NotOnDisk)) => {}
+                (_, other) => panic!("{preset:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn either_kind_is_changed_through_the_door() {
+        let values: Vec<f32> = (0..1200_u16).map(|i| f32::from(i * 37 % 401)).collect();
+        let rows = Rows::new(&values, 4).unwrap();
+        for preset in [Preset::Default, Preset::Paper] {
+            let mut config = AnyConfig::new(preset);
+            if preset == Preset::Paper {
+                config.set("initial_cells", "4").unwrap();
+                config.set("epochs", "3").unwrap();
+            }
+            let builder = AnyBuilder::new(config).threads(1);
+            let (mut index, _) = builder.build(rows.slice(0..200)).unwrap();
+            let before = index.clone();
+            let ids: Vec<u64> = (200..300).collect();
+            index.add(rows.slice(200..300), &ids).unwrap();
+            assert!(matches!(
+                index.add(rows.slice(0..1), &[7]),
+                Err(Error::IdExists { id: 7 })
+            ));
+            assert_eq!(index.remove(&[3, 299, 4000]).unwrap(), 2);
+            index.update(rows.slice(3..4), &[8]).unwrap();
+            index.upsert(rows.slice(8..10), &[3, 9]).unwrap();
+            assert_eq!((before.len(), index.len()), (200, 299));
+            let search = Search::new(1).exact(true);
+            for (row, id) in [(3, 8), (8, 3), (298, 298)] {
+                let found = index.search(rows.row(row), &search).unwrap().hits;
+                assert_eq!((found[0].id, found[0].distance), (id, 0.0), "{preset:?}");
             }
         }
     }

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     add, build, compact, completions, config, convert, datasets, demo, eval, inspect, man, remove,
-    search, serve, tune, upsert, verify,
+    search, serve, synth, tune, upsert, verify,
 };
 
 /// Nearest-neighbour search with recall targets.
@@ -67,11 +67,35 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     Verify(verify::Args),
     Convert(convert::Args),
+    Synth(synth::Args),
     Demo(demo::Args),
     Datasets(datasets::Args),
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
+}
+
+/// Reads a number of bytes such as 4GiB, 512MB or 1000000.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 10] = [
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("b", 1),
+        ("", 1),
+    ];
+    let lower = text.trim().to_ascii_lowercase();
+    let number = |(unit, bytes): (&str, u64)| {
+        let number = lower.strip_suffix(unit)?.trim_end().parse::<f64>().ok()?;
+        (number > 0.0 && number.is_finite()).then_some((number * bytes as f64) as u64)
+    };
+    let found = UNITS.into_iter().find_map(number);
+    found.ok_or_else(|| "must be a number of bytes such as 4GiB, 512MB or 1000000".into())
 }
 
 /// Reads a share in (0, 1].

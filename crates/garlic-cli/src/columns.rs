@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_csv::reader::Format as Csv;
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
-use garlic_data::{Columns, Vectors};
+use garlic_data::Columns;
 use serde_json::Value;
 
 use crate::exit::Fault;
@@ -36,10 +36,10 @@ impl Source {
         }
     }
 
-    /// The columns for vectors, one row for each. `beside` are those that were read together with the vectors.
+    /// The columns for so many vectors, one row for each. `beside` are those that were read together with the vectors.
     pub(crate) fn read(
         &self,
-        vectors: &Vectors,
+        vectors: usize,
         beside: &[RecordBatch],
     ) -> anyhow::Result<Option<RecordBatch>> {
         let Some(path) = &self.columns_from else {
@@ -54,12 +54,12 @@ impl Source {
             return Ok(Some(concat_batches(&first.schema(), beside)?));
         };
         let all = read(path)?;
-        if all.num_rows() != vectors.rows() {
+        if all.num_rows() != vectors {
             return Err(Fault::input(format!(
                 "{}: holds {} rows for {} vectors; give a row for each vector",
                 path.display(),
                 all.num_rows(),
-                vectors.rows()
+                vectors
             )));
         }
         select(&all, &self.columns, path).map(Some)

@@ -208,7 +208,10 @@ fn code_of_library(error: &garlic_ann::Error) -> Code {
         | Error::Expression { .. }
         | Error::MaskLength { .. }
         | Error::Unchanging
+        | Error::LastPoints
         | Error::Spilled
+        | Error::OnDisk
+        | Error::NotOnDisk
         | Error::Directory { .. }
         | Error::Log { .. } => Code::BadInput,
         // For variants to come; a test holds every variant against the table.
@@ -317,7 +320,10 @@ mod tests {
             Expression { expression: text(), message: text() } => BadInput,
             MaskLength { entries: 1, rows: 2 } => BadInput,
             Unchanging => BadInput,
+            LastPoints => BadInput,
             Spilled => BadInput,
+            OnDisk => BadInput,
+            NotOnDisk => BadInput,
             NotStorable { row, column, value, stored: "u8" } => BadInput,
             Damaged => BadInput,
             Io { path: path(), source: io() } => BadInput,

@@ -31,11 +31,19 @@ impl Restriction<'_> {
         let nothing = |what: &str, why: &str| {
             Fault::input(format!("{what}: {why} of the index; check the list"))
         };
+        let matching = self.expression.map(|text| snapshot.matching(text));
+        let matching = matching.transpose()?;
+        let untrue = || {
+            let text = self.expression.unwrap_or_default();
+            Fault::input(format!(
+                "--filter \"{text}\": the filter allows no point of the index; `garlic inspect` lists the columns"
+            ))
+        };
+        if matching.as_ref().is_some_and(|m| m.is_empty()) && !index.is_empty() {
+            return Err(untrue());
+        }
         if self.allow.is_none() && self.deny.is_none() {
-            return Ok(self
-                .expression
-                .map(|text| snapshot.filter(text))
-                .transpose()?);
+            return Ok(matching.map(Filter::bitmap));
         }
         let denied = self.deny.map(list).transpose()?;
         let is_denied = |id: &u64| {
@@ -59,9 +67,11 @@ impl Restriction<'_> {
                 (None, None) => nothing("the index", "there is no point"),
             });
         }
-        if let Some(text) = self.expression {
-            let matching = snapshot.matching(text)?;
+        if let Some(matching) = &matching {
             left.retain(|id| matching.contains(*id));
+            if left.is_empty() {
+                return Err(untrue());
+            }
         }
         Ok(Some(Filter::ids(left)))
     }

@@ -101,11 +101,6 @@ impl<'a> Hits<'a> {
         Ok(self)
     }
 
-    /// Whether points have names, which tables of numbers do not hold.
-    pub(crate) fn has_names(&self) -> bool {
-        self.names.is_some()
-    }
-
     fn id(&self, number: u64) -> Value {
         match self.names.and_then(|table| table.name(number)) {
             Some(name) => json!(name),

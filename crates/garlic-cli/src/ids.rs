@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use garlic_data::{Origin, Vectors};
+use garlic_data::Origin;
 use garlic_table::Ids;
 
 use crate::exit::Fault;
@@ -64,22 +64,22 @@ pub(crate) fn read_any(path: &Path, named: Option<bool>) -> anyhow::Result<Ids> 
     }
 }
 
-/// Identifiers for vectors, one for each.
+/// Identifiers for so many vectors, one for each.
 pub(crate) fn read_for(
     path: &Path,
-    vectors: &Vectors,
+    vectors: usize,
     origin: &Origin,
     named: Option<bool>,
 ) -> anyhow::Result<Ids> {
     let ids = read_any(path, named)?;
-    if ids.len() == vectors.rows() {
+    if ids.len() == vectors {
         return Ok(ids);
     }
     Err(Fault::input(format!(
         "{}: holds {} identifiers, {origin} holds {} vectors; give one identifier for each vector",
         path.display(),
         ids.len(),
-        vectors.rows()
+        vectors
     )))
 }
 

@@ -120,6 +120,29 @@ pub(crate) fn points(
     named: Option<bool>,
     source: &columns::Source,
 ) -> anyhow::Result<Points> {
+    let origin = reader.origin().clone();
+    let (reader, file) = beside(reader, ids, source)?;
+    let read = reader.read()?;
+    let rows = read.vectors.rows();
+    let ids = match (read.ids, file) {
+        (Some(ids), _) => Some(of_column_ids(ids, named)),
+        (None, Some(file)) => Some(ids::read_for(file, rows, &origin, named)?),
+        (None, None) => None,
+    };
+    Ok(Points {
+        columns: source.read(rows, &read.columns)?,
+        vectors: read.vectors,
+        ids,
+    })
+}
+
+/// A reader of the vectors, of the identifiers if `ids` names a column, and of the columns that the flags name. Also
+/// returns the file of the identifiers if `ids` names no column.
+pub(crate) fn beside<'a>(
+    reader: Reader,
+    ids: Option<&'a Path>,
+    source: &columns::Source,
+) -> anyhow::Result<(Reader, Option<&'a Path>)> {
     let (origin, names) = (reader.origin().clone(), reader.names()?);
     let column = ids.and_then(Path::to_str);
     let column = column.filter(|id| names.iter().any(|n| n == id));
@@ -138,21 +161,11 @@ pub(crate) fn points(
     let mut options = reader.options().clone();
     options.ids = column.map(str::to_owned);
     options.columns = source.of_vectors();
-    let read = reader.with(options)?.read()?;
-    let ids = match (read.ids, file) {
-        (Some(ids), _) => Some(of_column_ids(ids, named)),
-        (None, Some(file)) => Some(ids::read_for(file, &read.vectors, &origin, named)?),
-        (None, None) => None,
-    };
-    Ok(Points {
-        columns: source.read(&read.vectors, &read.columns)?,
-        vectors: read.vectors,
-        ids,
-    })
+    Ok((reader.with(options)?, file))
 }
 
 /// Identifiers of a column. Numbers are names if the points of the index have names.
-fn of_column_ids(ids: Identifiers, named: Option<bool>) -> Ids {
+pub(crate) fn of_column_ids(ids: Identifiers, named: Option<bool>) -> Ids {
     match ids {
         Identifiers::Numbers(numbers) if named != Some(true) => Ids::Numbers(numbers),
         Identifiers::Numbers(numbers) => {

@@ -10,6 +10,8 @@ use garlic_ann::{Error, Index, Live, Rows, Search};
 use garlic_any::AnyIndex;
 use garlic_table::{Snapshot, check_table};
 
+use crate::exit::Fault;
+
 /// Whether the path is taken for an index directory; everything else is taken for a file.
 pub(crate) fn is_directory(path: &Path) -> bool {
     path.is_dir()
@@ -27,6 +29,17 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<AnyIndex> {
         .search_batch(nothing, &Search::new(1))
         .with_context(|| path.display().to_string())?;
     Ok(index)
+}
+
+/// Opens an index file for searches that read vectors from the disk.
+pub(crate) fn open_on_disk(path: &Path) -> anyhow::Result<AnyIndex> {
+    if is_directory(path) {
+        return Err(Fault::usage(format!(
+            "{}: --on-disk takes an index file, and this is a directory",
+            path.display()
+        )));
+    }
+    Ok(AnyIndex::open_on_disk(path)?)
 }
 
 /// A directory as it is now, without its lock.

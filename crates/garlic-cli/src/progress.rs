@@ -94,8 +94,10 @@ impl Meter {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{prefix:>10} {bar:30} {pos}/{len} {elapsed} (eta {eta}) {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
+    ProgressStyle::with_template(
+        "{prefix:>10} {bar:30} {pos}/{len} {elapsed} ({per_sec}, eta {eta}) {msg}",
+    )
+    .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Shows the progress of a build.

@@ -71,8 +71,37 @@ pub(crate) fn calibration(calibration: &Calibration) -> String {
         ]);
     }
     format!(
-        "what a recall takes, for {k} neighbours, measured with {} queries\n{}",
+        "what a recall takes, for {k} neighbours, measured with {} queries\n{}{}",
         table::count(calibration.queries),
+        table.render(),
+        in_graph(calibration, k)
+    )
+}
+
+/// What recall targets take in the neighbour graph, as a table under a heading; empty without one.
+fn in_graph(calibration: &Calibration, k: usize) -> String {
+    let settings: Vec<_> = calibration
+        .graph_settings
+        .iter()
+        .filter(|s| s.k == k)
+        .collect();
+    if settings.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["  recall", "expand ratio", "prune ratio"]);
+    for setting in settings {
+        let pruned = setting.rerank_prune_ratio < f32::MAX;
+        table.row(vec![
+            setting.recall.to_string(),
+            format!("{:.3}", setting.expand_ratio),
+            match pruned {
+                true => setting.rerank_prune_ratio.to_string(),
+                false => "none".to_owned(),
+            },
+        ]);
+    }
+    format!(
+        "in the neighbour graph, which serves targets up to the last of these\n{}",
         table.render()
     )
 }
@@ -124,5 +153,24 @@ mod tests {
         let about = json!({ "queries": 5, "settings": [setting] });
         let text = calibration(&serde_json::from_value(about).unwrap());
         assert!(text.ends_with("\n    0.99  everything\n"), "{text}");
+    }
+
+    #[test]
+    fn searches_in_the_graph_have_a_table_of_their_own() {
+        let setting = |expand: f64, prune: f64| {
+            json!({ "k": 10, "recall": 0.95, "measured": 0.95, "probes": 7, "bins": 1.0, "rerank": 512,
+                "slack": 1.0, "trust": prune, "expand_ratio": expand })
+        };
+        let about = json!({ "queries": 5, "settings": [setting(0.0, 1.1)],
+            "graph_settings": [setting(1.0625, 1.25), setting(1.5, f64::from(f32::MAX))] });
+        let text = calibration(&serde_json::from_value(about).unwrap());
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            lines[lines.len() - 2..],
+            [["0.95", "1.062", "1.25"], ["0.95", "1.500", "none"]]
+        );
     }
 }

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use garlic_ann::{Drift, Error, Index, Live, Rows};
-use garlic_table::{Change, Collection, Ids, RecordBatch, Snapshot, existing};
+use garlic_ann::live::Kind;
+use garlic_ann::{Drift, Error, Live, Rows};
+use garlic_any::AnyIndex;
+use garlic_table::{Change, Collection, Ids, RecordBatch, Snapshot};
 
 use crate::exit::Fault;
 use crate::interrupt::Watch;
@@ -34,7 +36,7 @@ pub(crate) struct Writer {
 
 enum Kept {
     /// Changed in memory, written at the end.
-    File(Box<Index>),
+    File(Box<AnyIndex>),
     /// Every change is acknowledged by itself.
     Directory(Collection),
 }
@@ -49,7 +51,6 @@ impl Writer {
             });
         }
         let index = place::load_sound(path)?;
-        let index = index.updatable().map_err(|e| explain(path, e))?.clone();
         // Saving replaces what the name is, and a link should stay one.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         output::check_regular(&path, inputs)?;
@@ -65,16 +66,16 @@ impl Writer {
     }
 
     /// The index as it is now.
-    pub(crate) fn snapshot(&self) -> anyhow::Result<Index> {
-        Ok(match &self.kept {
-            Kept::File(index) => Index::clone(index),
-            Kept::Directory(collection) => Index::clone(&collection.live()?.snapshot()),
-        })
+    pub(crate) fn snapshot(&self) -> AnyIndex {
+        match &self.kept {
+            Kept::File(index) => AnyIndex::clone(index),
+            Kept::Directory(collection) => collection.index(),
+        }
     }
 
     /// Whether points have names.
     pub(crate) fn is_named(&self) -> anyhow::Result<bool> {
-        Ok(Snapshot::new(self.snapshot()?.into())?.is_named())
+        Ok(Snapshot::new(self.snapshot())?.is_named())
     }
 
     /// Adds or replaces vectors.
@@ -87,20 +88,16 @@ impl Writer {
     ) -> garlic_ann::Result<()> {
         match (&mut self.kept, how) {
             (Kept::File(index), Put::Update) => {
-                let numbers = existing(index, vectors.len(), ids)?;
-                index.update(vectors, &numbers)
+                let change = Change::update(index, vectors.len(), ids)?;
+                change.apply(index, Kind::Update, vectors).map(|_| ())
             }
             (Kept::File(index), Put::Add | Put::Upsert) => {
-                let replace = how == Put::Upsert;
+                let (replace, kind) = match how {
+                    Put::Upsert => (true, Kind::Upsert),
+                    Put::Add | Put::Update => (false, Kind::Add),
+                };
                 let change = Change::put(index, vectors.len(), Some(ids), columns, replace)?;
-                match replace {
-                    true => index.upsert(vectors, &change.numbers)?,
-                    false => index.add(vectors, &change.numbers)?,
-                }
-                if let Some(attached) = change.attached() {
-                    index.set_attachment(attached.after);
-                }
-                Ok(())
+                change.apply(index, kind, vectors).map(|_| ())
             }
             (Kept::Directory(collection), Put::Add) => collection
                 .add(vectors, Some(ids.clone()), columns)
@@ -114,12 +111,8 @@ impl Writer {
     pub(crate) fn remove(&mut self, ids: &Ids) -> garlic_ann::Result<usize> {
         match &mut self.kept {
             Kept::File(index) => {
-                let change = Change::remove(index, ids)?;
-                let removed = index.remove(&change.numbers)?;
-                if let Some(attached) = change.attached() {
-                    index.set_attachment(attached.after);
-                }
-                Ok(removed)
+                let none = Rows::new(&[], index.dim())?;
+                Change::remove(index, ids)?.apply(index, Kind::Remove, none)
             }
             Kept::Directory(collection) => collection.remove(ids),
         }
@@ -138,7 +131,8 @@ impl Writer {
         match &self.kept {
             Kept::File(index) => {
                 let points = index.len() + more;
-                index.trains_at().filter(|at| points >= *at).map(|_| points)
+                let trains_at = index.updatable().ok()?.trains_at();
+                trains_at.filter(|at| points >= *at).map(|_| points)
             }
             // It is trained beside the changes.
             Kept::Directory(_) => None,
@@ -167,7 +161,7 @@ impl Writer {
     }
 
     /// Makes the changes last: replaces the file; a directory has them already.
-    pub(crate) fn finish(self) -> anyhow::Result<Index> {
+    pub(crate) fn finish(self) -> anyhow::Result<AnyIndex> {
         match self.kept {
             Kept::File(index) => {
                 index
@@ -190,7 +184,7 @@ impl Writer {
                          again when it has grown"
                     );
                 }
-                Ok(Index::clone(&live.snapshot()))
+                Ok(collection.index())
             }
         }
     }

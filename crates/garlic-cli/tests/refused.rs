@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, MANY, MORE, WIDE, clusters};
+use common::{Lab, MANY, MORE, POINTS, WIDE, clusters};
 use garlic_ann::Live;
 
 #[test]
@@ -79,13 +79,19 @@ fn a_vector_that_is_refused_is_counted_from_the_beginning_of_its_file() {
 }
 
 #[test]
-fn the_published_method_does_not_change() {
+fn the_published_method_keeps_a_point_and_has_no_directory() {
     let lab = Lab::with_index();
-    let advice = "default preset";
-    lab.run(&["add", "points.garlic", "points.npy"])
-        .expect_error(3, &["points.garlic", advice]);
-    lab.run(&["remove", "points.garlic", "3"])
-        .expect_error(3, &["points.garlic", advice]);
+    let before = std::fs::read(lab.path("points.garlic")).unwrap();
+    let all: String = (0..POINTS).map(|i| format!("{i}\n")).collect();
+    lab.write("all.txt", &all);
+    lab.run(&["remove", "points.garlic", "--ids", "all.txt"])
+        .expect_error(3, &["points.garlic", "all points"]);
+    lab.run(&["convert", "points.garlic", "place", "--live"])
+        .expect_error(3, &["default preset"]);
+    lab.run(&["compact", "points.garlic"])
+        .expect_error(3, &["points.garlic", "default preset"]);
+    assert_eq!(std::fs::read(lab.path("points.garlic")).unwrap(), before);
+    assert!(!lab.path("place").exists());
 }
 
 #[test]

@@ -128,9 +128,9 @@ fn check_counts(count: usize, ids: Option<&Ids>, columns: Option<&RecordBatch>) 
 ///
 /// # Errors
 /// [`Error::UnknownName`], [`Error::IdKind`], [`Error::IdCount`]. Numbers are left for the index to check.
-pub fn existing(index: &Index, count: usize, ids: &Ids) -> Result<Vec<u64>> {
+pub fn existing(index: &AnyIndex, count: usize, ids: &Ids) -> Result<Vec<u64>> {
     check_counts(count, Some(ids), None)?;
-    let snapshot = Snapshot::new(index.clone().into())?;
+    let snapshot = Snapshot::new(index.clone())?;
     match ids {
         Ids::Numbers(numbers) if !snapshot.is_named() => Ok(numbers.clone()),
         _ => {
@@ -160,7 +160,7 @@ impl Change {
     /// # Errors
     /// Those of [`Collection::add`] that are not about vectors.
     pub fn put(
-        index: &Index,
+        index: &AnyIndex,
         count: usize,
         ids: Option<&Ids>,
         columns: Option<&RecordBatch>,
@@ -168,7 +168,7 @@ impl Change {
     ) -> Result<Self> {
         check_counts(count, ids, columns)?;
         let next = index.next_id();
-        let (block, table, numbers) = match table_of(index)? {
+        let (block, table, numbers) = match table_of(&**index)? {
             Some(table) => {
                 let new = table.new_rows(ids, count, columns, next, replace)?;
                 (table.block(&new)?, table.with_rows(&new), new.numbers)
@@ -212,12 +212,24 @@ impl Change {
         })
     }
 
+    /// New vectors for points that exist.
+    ///
+    /// # Errors
+    /// Those of [`existing`].
+    pub fn update(index: &AnyIndex, count: usize, ids: &Ids) -> Result<Self> {
+        let numbers = existing(index, count, ids)?;
+        Ok(Self {
+            numbers,
+            rows: None,
+        })
+    }
+
     /// Points that go. Identifiers that there are not are ignored.
     ///
     /// # Errors
     /// [`Error::IdKind`].
-    pub fn remove(index: &Index, ids: &Ids) -> Result<Self> {
-        let snapshot = Snapshot::new(index.clone().into())?;
+    pub fn remove(index: &AnyIndex, ids: &Ids) -> Result<Self> {
+        let snapshot = Snapshot::new(index.clone())?;
         let numbers = snapshot.numbers(ids)?;
         let numbers: Vec<u64> = numbers.into_iter().flatten().collect();
         let rows = snapshot.table().map(|table| {
@@ -225,6 +237,25 @@ impl Change {
             (None, Attachment::new(table))
         });
         Ok(Self { numbers, rows })
+    }
+
+    /// Changes an index in memory, rows included, and returns how many points were changed. On an error it is unchanged.
+    ///
+    /// # Errors
+    /// Those of [`AnyIndex::add`], [`AnyIndex::update`], [`AnyIndex::upsert`] and [`AnyIndex::remove`].
+    pub fn apply(&self, index: &mut AnyIndex, kind: Kind, vectors: Rows<'_>) -> Result<usize> {
+        let ids = &self.numbers;
+        let changed = match kind {
+            Kind::Remove => index.remove(ids)?,
+            Kind::Add => index.add(vectors, ids).map(|()| ids.len())?,
+            Kind::Update => index.update(vectors, ids).map(|()| ids.len())?,
+            // Upsert. A later kind that is not known here would be one that gives vectors, too.
+            _ => index.upsert(vectors, ids).map(|()| ids.len())?,
+        };
+        if let Some(attached) = self.attached() {
+            index.set_attachment(attached.after);
+        }
+        Ok(changed)
     }
 
     /// What the change makes of the attachment of the index.
@@ -253,8 +284,8 @@ pub struct Collection {
 enum Kept {
     /// It can be changed while it is searched.
     Live(Box<Live>),
-    /// It stays as it was built.
-    Fixed(Box<AnyIndex>),
+    /// One of the published method, in memory. A change is made beside it and takes its place.
+    Memory(Box<Mutex<AnyIndex>>),
 }
 
 impl From<Live> for Collection {
@@ -272,7 +303,7 @@ impl From<AnyIndex> for Collection {
         match index.updatable() {
             Ok(index) => Live::new(index.clone()).into(),
             Err(_) => Self {
-                kept: Kept::Fixed(Box::new(index)),
+                kept: Kept::Memory(Box::new(Mutex::new(index))),
                 writing: Mutex::default(),
             },
         }
@@ -323,7 +354,7 @@ impl Collection {
     pub fn index(&self) -> AnyIndex {
         match &self.kept {
             Kept::Live(live) => (*live.snapshot()).clone().into(),
-            Kept::Fixed(index) => AnyIndex::clone(index),
+            Kept::Memory(index) => AnyIndex::clone(&locked(index)),
         }
     }
 
@@ -334,14 +365,21 @@ impl Collection {
     pub fn live(&self) -> Result<&Live> {
         match &self.kept {
             Kept::Live(live) => Ok(live),
-            Kept::Fixed(_) => Err(Error::Unchanging),
+            Kept::Memory(_) => Err(Error::Unchanging),
         }
     }
 
-    fn write(&self) -> Result<(&Live, MutexGuard<'_, ()>)> {
-        let live = self.live()?;
-        let turn = self.writing.lock();
-        Ok((live, turn.unwrap_or_else(PoisonError::into_inner)))
+    /// Makes a change of points that is prepared for the index as it is now.
+    fn apply(&self, kind: Kind, vectors: Rows<'_>, change: &Change) -> Result<usize> {
+        match &self.kept {
+            Kept::Live(live) => live.apply(kind, vectors, &change.numbers, change.attached()),
+            Kept::Memory(index) => {
+                let mut next = self.index();
+                let changed = change.apply(&mut next, kind, vectors)?;
+                *locked(index) = next;
+                Ok(changed)
+            }
+        }
     }
 
     /// Adds points, all or none, and returns their identifiers: those that were given, or numbers after the largest.
@@ -383,10 +421,10 @@ impl Collection {
         ids: Option<&Ids>,
         columns: Option<&RecordBatch>,
     ) -> Result<Vec<u64>> {
-        let (live, _turn) = self.write()?;
+        let _turn = locked(&self.writing);
         let replace = kind == Kind::Upsert;
-        let change = Change::put(&live.snapshot(), vectors.len(), ids, columns, replace)?;
-        live.apply(kind, vectors, &change.numbers, change.attached())?;
+        let change = Change::put(&self.index(), vectors.len(), ids, columns, replace)?;
+        self.apply(kind, vectors, &change)?;
         Ok(change.numbers)
     }
 
@@ -395,9 +433,10 @@ impl Collection {
     /// # Errors
     /// Those of [`Live::update`], [`Error::UnknownName`], [`Error::IdKind`].
     pub fn update(&self, vectors: Rows<'_>, ids: &Ids) -> Result<()> {
-        let (live, _turn) = self.write()?;
-        let numbers = existing(&live.snapshot(), vectors.len(), ids)?;
-        live.update(vectors, &numbers)
+        let _turn = locked(&self.writing);
+        let change = Change::update(&self.index(), vectors.len(), ids)?;
+        self.apply(Kind::Update, vectors, &change)?;
+        Ok(())
     }
 
     /// Removes points and returns how many there were. Identifiers that there are not are ignored.
@@ -405,10 +444,9 @@ impl Collection {
     /// # Errors
     /// Those of [`Live::remove`], [`Error::IdKind`].
     pub fn remove(&self, ids: &Ids) -> Result<usize> {
-        let (live, _turn) = self.write()?;
-        let change = Change::remove(&live.snapshot(), ids)?;
-        let none = Rows::new(&[], live.snapshot().dim())?;
-        live.apply(Kind::Remove, none, &change.numbers, change.attached())
+        let _turn = locked(&self.writing);
+        let (change, dim) = (Change::remove(&self.index(), ids)?, self.index().dim());
+        self.apply(Kind::Remove, Rows::new(&[], dim)?, &change)
     }
 
     /// Drops removed points and encodes the others anew, rows included; see [`Live::compact`].
@@ -416,11 +454,17 @@ impl Collection {
     /// # Errors
     /// Those of [`Live::compact`].
     pub fn compact(&self) -> Result<()> {
-        let (live, _turn) = self.write()?;
+        let live = self.live()?;
+        let _turn = locked(&self.writing);
         // Decoded, the table is written without the rows of removed points.
         table_of(&*live.snapshot())?;
         live.compact()
     }
+}
+
+/// What a lock guards; a panic elsewhere cannot have left half a change.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wants_table(ids: Option<&Ids>, columns: Option<&RecordBatch>) -> bool {
@@ -434,7 +478,7 @@ fn wants_table(ids: Option<&Ids>, columns: Option<&RecordBatch>) -> bool {
 }
 
 /// Whether an index has never had points.
-fn is_fresh(index: &Index) -> bool {
+fn is_fresh(index: &AnyIndex) -> bool {
     index.is_empty() && index.next_id() == 0
 }
 

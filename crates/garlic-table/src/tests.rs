@@ -445,6 +445,28 @@ fn an_index_of_the_published_method_has_rows_too() {
         assert_eq!(found.len(), 2);
         assert_eq!(found[0], "p7");
     }
+
+    // It is changed by names, with the rows, in memory; a snapshot stays as it was.
+    let collection = Collection::from(index);
+    let before = collection.snapshot().unwrap();
+    let new = vectors(&[60, 61]);
+    let (new, given) = (Rows::new(&new, DIM).unwrap(), columns(&[60, 61]));
+    let added = collection.add(new, Some(names(&[60, 61])), Some(&given));
+    assert_eq!(added.unwrap(), names(&[60, 61]));
+    assert_eq!(collection.remove(&names(&[7, 99])).unwrap(), 1);
+    let moved = vectors(&[80]);
+    collection
+        .update(Rows::new(&moved, DIM).unwrap(), &names(&[9]))
+        .unwrap();
+    let after = collection.snapshot().unwrap();
+    assert_eq!((before.index().len(), after.index().len()), (60, 61));
+    let late = after.ids_where("year >= 60 OR id = 'p7' OR id = 'p9'");
+    assert_eq!(late.unwrap(), names(&[9, 60, 61]));
+    let search = Search::new(1).exact(true);
+    let hit = after.index().search(&vector(80), &search).unwrap().hits[0];
+    assert_eq!(after.id(hit.id).to_string(), "p9");
+    check_table(&after).unwrap();
+    assert!(matches!(collection.compact(), Err(Error::Unchanging)));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use garlic_ann::{Drift, Error, Index};
+use garlic_ann::{Drift, Error};
+use garlic_any::AnyIndex;
 use garlic_data::Vectors;
 use garlic_table::{Change, Ids, RecordBatch, existing};
 use serde_json::{Value, json};
@@ -29,7 +30,8 @@ use crate::writer::{self, Put, Writer};
 /// index file is changed in memory and replaced at the end.
 ///
 /// The index is trained when it grows past 4,096 points, and again each time it has doubled. A file is trained before
-/// it is replaced. A directory is trained in the background, and the command waits for the end of the training.
+/// it is replaced. A directory is trained in the background, and the command waits for the end of the training. An index
+/// of preset paper is not trained again: cells that points join are refitted, split and cloned.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -101,7 +103,7 @@ pub(crate) fn put(args: &NewPoints, how: Put) -> anyhow::Result<()> {
     inputs.extend(args.columns.columns_from.as_deref());
     let mut writer = Writer::open(&args.index, &inputs)?;
     // The first points of an index decide whether points have names.
-    let named = match writer.snapshot()?.next_id() {
+    let named = match writer.snapshot().next_id() {
         0 => None,
         _ => Some(writer.is_named()?),
     };
@@ -112,15 +114,15 @@ pub(crate) fn put(args: &NewPoints, how: Put) -> anyhow::Result<()> {
     } = input::points(reader, args.ids.as_deref(), named, &args.columns)?;
     let mut meter = Meter::new(args.quiet || args.json);
 
-    let before = writer.snapshot()?;
-    input::check_dimension(&before, &vectors, &path)?;
+    let before = writer.snapshot();
+    input::check_dimension(&*before, &vectors, &path)?;
     if let Some(made_for) = made_for.filter(|m| *m != before.metric()) {
         meter.note(&format!(
             "the data set was made for the metric {made_for}, the index for {}",
             before.metric()
         ));
     }
-    let (drift_before, points_before) = (before.drift(), before.len());
+    let (drift_before, points_before) = (drift(&before), before.len());
     let first = given.is_none().then(|| before.next_id());
     let ids = given.unwrap_or_else(|| {
         let first = first.unwrap_or(0);
@@ -178,7 +180,8 @@ struct Done {
     /// A training that was due was not waited for.
     given_up: bool,
     points_before: usize,
-    drift_before: Drift,
+    /// None for an index of the published method, which does not keep track of it.
+    drift_before: Option<Drift>,
 }
 
 impl Done {
@@ -186,7 +189,7 @@ impl Done {
         self.count as f64 / self.seconds.max(1e-9)
     }
 
-    fn tell(&self, args: &NewPoints, index: &Index) -> anyhow::Result<()> {
+    fn tell(&self, args: &NewPoints, index: &AnyIndex) -> anyhow::Result<()> {
         if args.json {
             return output::print_json(&self.summary(args, index));
         }
@@ -196,12 +199,14 @@ impl Done {
         output::print(&self.readable(args, index))
     }
 
-    fn trainings(&self, drift: &Drift) -> u64 {
-        drift.trainings.saturating_sub(self.drift_before.trainings)
+    fn trainings(&self, drift: Option<&Drift>) -> u64 {
+        let trainings = |drift: &Drift| drift.trainings;
+        let before = self.drift_before.as_ref().map_or(0, trainings);
+        drift.map_or(0, trainings).saturating_sub(before)
     }
 
-    fn summary(&self, args: &NewPoints, index: &Index) -> Value {
-        let drift = index.drift();
+    fn summary(&self, args: &NewPoints, index: &AnyIndex) -> Value {
+        let drift = drift(index);
         json!({
             "index": args.index,
             "added": self.count - self.replaced,
@@ -212,15 +217,15 @@ impl Done {
             "batches": self.count.div_ceil(args.batch),
             "seconds": self.seconds,
             "per_second": self.per_second(),
-            "trainings": self.trainings(&drift),
-            "trained_points": drift.built,
+            "trainings": self.trainings(drift.as_ref()),
+            "trained_points": drift.as_ref().map(|drift| drift.built),
             "training_given_up": self.given_up,
             "drift": drift,
         })
     }
 
-    fn readable(&self, args: &NewPoints, index: &Index) -> String {
-        let drift = index.drift();
+    fn readable(&self, args: &NewPoints, index: &AnyIndex) -> String {
+        let drift = drift(index);
         let numbered = self.first.map_or_else(String::new, |first| {
             format!(", identifiers {first} to {}", first + self.count as u64 - 1)
         });
@@ -245,14 +250,14 @@ impl Done {
             ),
             ("points", table::count(index.len())),
         ];
-        let trainings = self.trainings(&drift);
-        if trainings > 0 {
+        let trainings = self.trainings(drift.as_ref());
+        if let (Some(drift), true) = (&drift, trainings > 0) {
             let told = format!(
                 "trained anew {}, last on {} points: it has grown from {} points, {}",
                 table::times(trainings as usize),
                 table::count(drift.built as usize),
                 table::count(self.points_before),
-                match self.drift_before.built {
+                match self.drift_before.as_ref().map_or(0, |drift| drift.built) {
                     0 => "and had not been trained".to_owned(),
                     built => format!("and was trained on {}", table::count(built as usize)),
                 }
@@ -263,13 +268,19 @@ impl Done {
             let told = "given up; it begins again when the directory is opened for writing";
             entries.push(("training", told.to_owned()));
         }
-        entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+        let advice = drift.as_ref().and_then(writer::advice);
+        entries.extend(advice.map(|advice| ("drift", advice)));
         table::list(&entries)
     }
 }
 
+/// How far the data have moved, of an index that keeps track of it.
+fn drift(index: &AnyIndex) -> Option<Drift> {
+    index.updatable().ok().map(|index| index.drift())
+}
+
 /// What the index would refuse in some batch, found before the first. Returns how many of the points exist.
-fn check(index: &Index, ids: &Ids, how: Put) -> garlic_ann::Result<usize> {
+fn check(index: &AnyIndex, ids: &Ids, how: Put) -> garlic_ann::Result<usize> {
     match (ids, how) {
         (Ids::Numbers(numbers), _) => {
             if let Some(id) = ids::twice(numbers) {

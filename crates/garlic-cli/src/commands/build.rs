@@ -1,6 +1,7 @@
 //! `garlic build`: from vectors to an index file or an index directory.
 
 mod empty;
+mod streamed;
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use garlic_data::Vectors;
 use garlic_table::FirstRows;
 use serde_json::{Value, json};
 
-use crate::args::{positive, recall, share};
+use crate::args::{bytes, positive, recall, share};
 use crate::columns;
 use crate::exit::Fault;
 use crate::ids;
@@ -102,6 +103,13 @@ pub(crate) struct Args {
     /// Write the training history by epochs to this JSON file; preset paper only
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
+    /// Stay below this resident memory, such as 4GiB: the vectors are read some at a time, and the parts of the build lie
+    /// in the folder INDEX.parts meanwhile. The index is the same
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["live", "empty", "partition", "history", "train_fraction"])]
+    memory: Option<u64>,
+    /// Go on with a build with --memory that was stopped, from its last finished part
+    #[arg(long, requires = "memory")]
+    resume: bool,
     /// No progress and no summary
     #[arg(short, long)]
     quiet: bool,
@@ -126,6 +134,7 @@ Examples:
   garlic build --empty --train-on sample.npy -o live-index --live
   garlic build vectors.npy -o vectors.garlic --partition labels.npy
   garlic build answers.npy -o answers.garlic --metric cosine --queries-like questions.npy
+  garlic build folder-of-parquet -o large.garlic --memory 4GiB
   garlic build vectors.fbin -o vectors.garlic --config my.toml --set store=f16 --json
   garlic build fashion-mnist-784-euclidean -o fm.garlic --preset paper --set epochs=120 --history history.json";
 
@@ -254,6 +263,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         });
     }
     reporter.note(&format!("reading {}", reader.origin()));
+    if let Some(memory) = args.memory {
+        return streamed::run(
+            args,
+            memory,
+            config,
+            reader,
+            sample_path.as_deref(),
+            &reporter,
+        );
+    }
     let Points {
         vectors: data,
         ids: given,

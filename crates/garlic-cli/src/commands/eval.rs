@@ -70,6 +70,9 @@ pub(crate) struct Args {
     /// Threads; each answers one query at a time
     #[arg(long, value_name = "T", default_value = "1", value_parser = positive)]
     threads: usize,
+    /// Leave the vectors in the index file and read those of candidates from the disk; everything else is in memory
+    #[arg(long)]
+    on_disk: bool,
     /// Queries, if DATA has none or you want others
     #[arg(long, value_name = "FILE")]
     query_file: Option<PathBuf>,
@@ -96,7 +99,10 @@ Examples:
 /// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let data_path = names::data(&args.data)?;
-    let index = place::load(&args.index)?;
+    let index = match args.on_disk {
+        true => place::open_on_disk(&args.index)?,
+        false => place::load(&args.index)?,
+    };
     let data = args.reading.dataset(&data_path)?;
     input::check_dimension(&*index, &data.train, &data_path)?;
     if data.train.rows() != index.len() {

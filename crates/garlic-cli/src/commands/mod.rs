@@ -14,6 +14,7 @@ pub(crate) mod man;
 pub(crate) mod remove;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod synth;
 pub(crate) mod tune;
 pub(crate) mod upsert;
 pub(crate) mod verify;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Synth(args) => synth::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Datasets(args) => datasets::run(&args),
         Command::Config(args) => config::run(&args),

@@ -59,13 +59,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let removed = watch.run(|| writer.remove(&ids));
     let removed = removed.map_err(|e| writer.failed(e))?;
     let index = match removed {
-        0 => writer.snapshot()?,
+        0 => writer.snapshot(),
         _ => writer.finish()?,
     };
     let seconds = start.elapsed().as_secs_f64();
     drop(watch);
 
-    let drift = index.drift();
+    let drift = index.updatable().ok().map(|index| index.drift());
     if args.json {
         return output::print_json(&json!({
             "index": args.index,
@@ -91,7 +91,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ),
         ("points", table::count(index.len())),
     ];
-    entries.extend(writer::advice(&drift).map(|advice| ("drift", advice)));
+    let advice = drift.as_ref().and_then(writer::advice);
+    entries.extend(advice.map(|advice| ("drift", advice)));
     output::print(&table::list(&entries))
 }
 

@@ -93,6 +93,9 @@ pub(crate) struct Args {
     /// Worker threads [default: all cores]
     #[arg(long, value_name = "T", value_parser = positive)]
     threads: Option<usize>,
+    /// Leave the vectors in the index file and read those of candidates from the disk; everything else is in memory
+    #[arg(long)]
+    on_disk: bool,
     /// No summary
     #[arg(short, long)]
     quiet: bool,
@@ -125,7 +128,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ])?;
     let (file, format) = check_outputs(args, &queries_path)?;
 
-    let snapshot = Snapshot::new(place::open(&args.index)?)?;
+    let snapshot = Snapshot::new(match args.on_disk {
+        true => place::open_on_disk(&args.index)?,
+        false => place::open(&args.index)?,
+    })?;
+    check_rows(args, &snapshot, file, format)?;
     let index = snapshot.index();
     let queries = args.reading.queries(&queries_path)?;
     input::check_dimension(&**index, &queries, &queries_path)?;
@@ -170,14 +177,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         None => args.k,
     };
     let hits = Hits::new(&answers, width, index.metric()).with_rows(&snapshot, &args.columns)?;
-    if let (Format::Ids, Some(file)) = (format, file)
-        && (hits.has_names() || !args.columns.is_empty())
-    {
-        return Err(Fault::usage(format!(
-            "{}: a table of numbers holds neither names nor columns; use .csv or .jsonl",
-            file.display()
-        )));
-    }
     match file {
         None => output::with_stdout(|out| hits.write_text(out, format))?,
         Some(file) => {
@@ -219,6 +218,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             table::count(answers.len()),
             table::seconds(seconds),
         );
+    }
+    Ok(())
+}
+
+/// What the output cannot hold, before a search that may take long.
+fn check_rows(
+    args: &Args,
+    snapshot: &Snapshot,
+    file: Option<&Path>,
+    format: Format,
+) -> anyhow::Result<()> {
+    snapshot.columns(&[], &args.columns)?;
+    if let (Format::Ids, Some(file)) = (format, file)
+        && (snapshot.is_named() || !args.columns.is_empty())
+    {
+        return Err(Fault::usage(format!(
+            "{}: a table of numbers holds neither names nor columns; use .csv or .jsonl",
+            file.display()
+        )));
     }
     Ok(())
 }

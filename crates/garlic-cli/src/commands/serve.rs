@@ -58,6 +58,15 @@ pub(crate) struct Args {
     /// Most neighbours of a query
     #[arg(long, value_name = "K", default_value = "10000", value_parser = positive)]
     max_k: usize,
+    /// Most neighbours of all queries of a request
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = positive)]
+    max_hits: usize,
+    /// Largest dimension of an index that is created
+    #[arg(long, value_name = "DIM", default_value = "32768", value_parser = positive)]
+    max_dim: usize,
+    /// Largest snapshot that is restored, in GiB
+    #[arg(long, value_name = "GIB", default_value = "64", value_parser = positive)]
+    max_snapshot: usize,
     /// Most requests at a time; others get the status 429
     #[arg(long, value_name = "N", default_value = "512", value_parser = positive)]
     max_requests: usize,
@@ -67,6 +76,9 @@ pub(crate) struct Args {
     /// Longest time of a request, in seconds; builds, snapshots and compactions have no limit
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive)]
     timeout: usize,
+    /// Longest time to send the head or the body of a request, and between two requests or writes, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive)]
+    idle: usize,
     /// Log every request, not only what is unusual
     #[arg(short, long)]
     verbose: bool,
@@ -117,9 +129,13 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     options.threads = args.threads.unwrap_or_else(system::default_threads);
     options.limits.body = args.max_body.saturating_mul(1 << 20);
     options.limits.k = args.max_k;
+    options.limits.hits = args.max_hits;
+    options.limits.dim = args.max_dim;
+    options.limits.snapshot = (args.max_snapshot as u64).saturating_mul(1 << 30);
     options.limits.requests = args.max_requests;
     options.limits.connections = args.max_connections;
     options.limits.time = Duration::from_secs(args.timeout as u64);
+    options.limits.idle = Duration::from_secs(args.idle as u64);
     Ok(options)
 }
 

@@ -57,7 +57,7 @@ fn configuration_of_empty(args: &Args, made_for: Option<Metric>) -> anyhow::Resu
     let config = configuration(args, made_for)?;
     let Ok(config) = config.updatable() else {
         return Err(Fault::usage(
-            "an index of preset paper does not change, so it cannot begin empty; build it from its points",
+            "an index of preset paper is trained once, so it cannot begin empty; build it from its points",
         ));
     };
     if config.partition.spill > 0.0 {

@@ -1,8 +1,6 @@
 //! `garlic build`: summary, parameters, errors, and no half-written index.
 
-mod common;
-
-use common::{DIM, Lab, POINTS, QUICK, assert_keys, clusters, command, finish};
+use crate::common::{DIM, Lab, POINTS, QUICK, assert_keys, clusters, command, finish};
 
 #[test]
 fn the_summary_has_every_key() {

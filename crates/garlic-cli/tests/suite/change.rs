@@ -1,8 +1,7 @@
 //! `garlic add`, `remove` and `compact`, on files and on directories.
 
-mod common;
-
-use common::{Lab, MANY, MORE, WIDE, assert_keys, clusters};
+use crate::common::{DIM, Lab, MANY, MORE, POINTS, WIDE, assert_keys, clusters};
+use serde_json::json;
 
 #[test]
 fn points_are_added_updated_and_removed_in_files_and_directories() {
@@ -153,9 +152,9 @@ fn data_that_have_moved_are_told_in_one_line() {
 fn identifiers_come_from_standard_input_and_tables() {
     let lab = Lab::with_live_index();
     std::fs::write(lab.path("in.txt"), "5\n6\n").unwrap();
-    let mut command = common::command(["remove", "live", "--ids", "-", "--json"]);
+    let mut command = crate::common::command(["remove", "live", "--ids", "-", "--json"]);
     let input = std::fs::File::open(lab.path("in.txt")).unwrap();
-    let ran = common::finish(command.current_dir(lab.folder()).stdin(input));
+    let ran = crate::common::finish(command.current_dir(lab.folder()).stdin(input));
     assert_eq!(ran.expect(0).json()[0]["removed"], 2);
     let table = garlic_data::Ids::new(vec![7, 8, 9, 5], 2).unwrap();
     for name in ["t.ivecs", "t.ibin", "t.npy"] {
@@ -184,4 +183,48 @@ fn a_link_to_an_index_stays_one() {
         .expect(0)
         .json()[0];
     assert_eq!(about["points"], MANY - 1);
+}
+
+#[test]
+fn the_published_method_takes_changes_in_its_file() {
+    let lab = Lab::with_index();
+    let more = clusters(80, DIM, 9);
+    garlic_data::write_npy_f32(lab.path("new.npy"), &more, DIM).unwrap();
+    let done = lab.run(&["add", "points.garlic", "new.npy", "--batch", "50", "--json"]);
+    let told = &done.expect(0).json()[0];
+    assert_eq!(
+        (&told["added"], &told["first_id"]),
+        (&json!(80), &json!(POINTS))
+    );
+    assert_eq!(
+        (&told["points"], &told["drift"]),
+        (&json!(POINTS + 80), &json!(null))
+    );
+    lab.run(&["add", "points.garlic", "new.npy"]).expect(0);
+    lab.write(
+        "some.txt",
+        &(370..450).map(|i| format!("{i}\n")).collect::<String>(),
+    );
+    let done = lab.run(&[
+        "upsert",
+        "points.garlic",
+        "new.npy",
+        "--ids",
+        "some.txt",
+        "--json",
+    ]);
+    assert_eq!(done.expect(0).json()[0]["updated"], 80);
+    let done = lab.run(&["remove", "points.garlic", "0", "1", "9999", "--json"]);
+    assert_eq!(done.expect(0).json()[0]["removed"], 2);
+    lab.run(&["verify", "points.garlic"]).expect(0);
+    let about = &lab
+        .run(&["inspect", "points.garlic", "--json"])
+        .expect(0)
+        .json()[0];
+    assert_eq!(about["points"], POINTS + 158);
+    let search = ["search", "points.garlic", "new.npy", "-k", "1", "--exact"];
+    let found = lab.run(&[&search[..], &["-o", "-", "--json"]].concat());
+    for line in found.expect(0).json() {
+        assert_eq!(line["distances"][0], 0.0, "{line}");
+    }
 }

@@ -1,14 +1,12 @@
 //! Vectors as people have them: Parquet, Arrow, archives, text, folders and standard input give the same index.
 
-mod common;
-
 use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use crate::common::{DIM, Lab, POINTS, Ran};
 use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray};
-use common::{DIM, Lab, POINTS, Ran};
 use parquet::arrow::ArrowWriter;
 
 /// The points of a lab and their identifiers, from 1000 on.
@@ -40,7 +38,7 @@ fn parquet(table: &RecordBatch) -> Vec<u8> {
 
 /// Runs the program with these bytes on its standard input.
 fn run_with(lab: &Lab, args: &[&str], input: &[u8]) -> Ran {
-    let mut child = common::command(args)
+    let mut child = crate::common::command(args)
         .current_dir(lab.folder())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

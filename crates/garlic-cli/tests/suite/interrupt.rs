@@ -1,16 +1,14 @@
 //! Ctrl-C: every command ends soon, with the documented exit code, and leaves whole files behind.
 #![cfg(unix)]
 
-mod common;
-
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Lab, MANY, WIDE, clusters};
+use crate::common::{Lab, MANY, WIDE, clusters};
 
 /// Starts the program, waits until it is at work, and presses Ctrl-C. Gives what it said and how it ended.
 fn interrupt(lab: &Lab, args: &[&str], after: Duration) -> (String, Option<i32>) {
-    let mut child: Child = common::command(args)
+    let mut child: Child = crate::common::command(args)
         .current_dir(lab.folder())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

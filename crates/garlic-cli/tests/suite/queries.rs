@@ -1,8 +1,6 @@
 //! `garlic search` and `garlic eval`.
 
-mod common;
-
-use common::{DIM, Lab, POINTS, QUERIES, assert_keys, clusters};
+use crate::common::{DIM, Lab, POINTS, QUERIES, assert_keys, clusters};
 
 /// Exact neighbours of the lab's queries.
 fn exact(k: usize) -> garlic_data::Truth {

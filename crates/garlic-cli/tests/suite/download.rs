@@ -1,13 +1,11 @@
 //! `garlic datasets --get` and `--labels`, from a server in this process that can fail in many ways.
 
-mod common;
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use common::{Lab, Ran, command, finish};
+use crate::common::{Lab, Ran, command, finish};
 
 const NAME: &str = "sift-128-euclidean";
 const SIZE: usize = 1_000_000;
@@ -138,7 +136,7 @@ fn answer(
 
 /// A file that begins as HDF5 does.
 fn bytes(seed: u64) -> Vec<u8> {
-    let values = common::clusters(SIZE / 4, 1, seed);
+    let values = crate::common::clusters(SIZE / 4, 1, seed);
     let mut bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     bytes[..SIGNATURE.len()].copy_from_slice(SIGNATURE);
     bytes

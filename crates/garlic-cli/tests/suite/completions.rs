@@ -1,10 +1,8 @@
 //! `garlic completions` and `garlic man`: every command is in them.
 
-mod common;
+use crate::common::{Lab, command, finish};
 
-use common::{Lab, command, finish};
-
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "build",
     "search",
     "serve",
@@ -17,6 +15,7 @@ const COMMANDS: [&str; 17] = [
     "inspect",
     "verify",
     "convert",
+    "synth",
     "demo",
     "datasets",
     "config",

@@ -1,8 +1,6 @@
 //! Indexes that begin empty and train themselves as they grow.
 
-mod common;
-
-use common::{Lab, assert_keys, clusters};
+use crate::common::{Lab, assert_keys, clusters};
 use serde_json::Value;
 
 const DIM: usize = 8;

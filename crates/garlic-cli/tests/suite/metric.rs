@@ -1,8 +1,6 @@
 //! Cosine and inner product from the command line: taken from the data, named by a flag, never mixed up.
 
-mod common;
-
-use common::{DIM, Lab, POINTS, QUERIES, clusters};
+use crate::common::{DIM, Lab, POINTS, QUERIES, clusters};
 use hdf5_pure::{AttrValue, FileBuilder};
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {

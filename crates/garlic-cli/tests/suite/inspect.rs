@@ -1,8 +1,6 @@
 //! `garlic inspect`, `verify`, `datasets`, `config`, help and version.
 
-mod common;
-
-use common::{DIM, Lab, MANY, POINTS, WIDE, assert_keys, command, finish};
+use crate::common::{DIM, Lab, MANY, POINTS, WIDE, assert_keys, command, finish};
 
 #[test]
 fn inspect_describes_the_index() {
@@ -262,7 +260,7 @@ fn datasets_are_listed_and_found_by_name() {
     assert!(text.contains("tiny-6") && text.contains("300"), "{text}");
 
     let build = ["build", "tiny-6", "-o", "tiny.garlic", "--quiet"];
-    run(&[&build, &common::QUICK[..]].concat()).expect(0);
+    run(&[&build, &crate::common::QUICK[..]].concat()).expect(0);
     assert!(lab.path("tiny.garlic").exists());
     run(&["build", "tiny", "-o", "x"]).expect_error(3, &["did you mean `tiny-6`?"]);
 }

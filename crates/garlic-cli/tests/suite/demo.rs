@@ -1,8 +1,6 @@
 //! A data set with queries and truth in one file, and the demo.
 
-mod common;
-
-use common::{DIM, Lab, POINTS, QUERIES, QUICK, assert_keys, clusters};
+use crate::common::{DIM, Lab, POINTS, QUERIES, QUICK, assert_keys, clusters};
 use hdf5_pure::{AttrValue, FileBuilder};
 
 /// An ANN-Benchmarks file of the lab's points and queries.

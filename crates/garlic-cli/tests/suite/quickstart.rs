@@ -1,11 +1,9 @@
 //! docs/guide/quickstart.md: its shell blocks run, its Rust blocks are lines of the example that is run as a test.
 //! docs/guide/tuning.md: its defaults are those of the program.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Lab, clusters, finish};
+use crate::common::{Lab, clusters, finish};
 
 const DIM: usize = 16;
 

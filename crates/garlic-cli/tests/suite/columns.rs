@@ -1,8 +1,6 @@
 //! Points with names and columns: built, searched, changed and verified, in a file and in a directory.
 
-mod common;
-
-use common::{ASKED, Lab, MANY};
+use crate::common::{ASKED, Lab, MANY};
 use serde_json::Value;
 
 /// Names and columns of all points: every third is German, every tenth has no year.

@@ -1,8 +1,6 @@
 //! `garlic search` among some of the points, and within a radius; how `inspect` and `verify` tell of changes.
 
-mod common;
-
-use common::{ASKED, Lab, MANY, WIDE, assert_keys, clusters};
+use crate::common::{ASKED, Lab, MANY, WIDE, assert_keys, clusters};
 use serde_json::Value;
 
 /// Distances of all points from a query, as (distance, id) in order.
@@ -83,6 +81,11 @@ fn filters_that_allow_nothing_are_mistakes() {
         .expect_error(3, &["all.txt", "allows no point"]);
     run(&["--exclude-ids", "all.txt"]).expect_error(3, &["all.txt", "excludes every point"]);
     run(&["--radius", "1", "--filter-ids", "none.txt"]).expect_error(3, &["allows no point"]);
+    let untrue = ["--filter", "id > 99999"];
+    run(&untrue).expect_error(3, &["id > 99999", "allows no point"]);
+    list(&lab, "first.txt", 0..5);
+    run(&["--filter", "id > 100", "--filter-ids", "first.txt"])
+        .expect_error(3, &["id > 100", "allows no point"]);
     std::fs::write(lab.path("bad.txt"), "1\n2\n3,4\n").unwrap();
     run(&["--filter-ids", "bad.txt"]).expect_error(3, &["bad.txt", "line 3", "3,4"]);
     run(&["--exclude-ids", "nowhere.txt"]).expect_error(3, &["nowhere.txt"]);

@@ -1,10 +1,8 @@
 //! Exit codes of commands that are given a damaged or foreign index: always 3.
 
-mod common;
-
 use std::path::Path;
 
-use common::Lab;
+use crate::common::Lab;
 use garlic_ann::Index;
 
 /// Makes the bins of the first cell end nowhere. `Index::open` does not see that, the first use does.
@@ -65,7 +63,7 @@ fn lab() -> Lab {
     lab.write("few.txt", "1\n2\n3\n");
     lab.write(
         "known.txt",
-        &(0..common::MORE)
+        &(0..crate::common::MORE)
             .map(|i| format!("{i}\n"))
             .collect::<String>(),
     );
@@ -138,7 +136,7 @@ fn an_index_that_cannot_be_written_is_a_failure() {
         let limited = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" {args}");
         let mut command = std::process::Command::new("sh");
         let command = command.args(["-c", &limited, env!("CARGO_BIN_EXE_garlic")]);
-        common::finish(command.current_dir(lab.folder()))
+        crate::common::finish(command.current_dir(lab.folder()))
             .expect_error(1, &["many.garlic", "not written"]);
     }
     assert_eq!(std::fs::read(lab.path("many.garlic")).unwrap(), before);

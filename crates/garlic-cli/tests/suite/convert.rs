@@ -1,8 +1,6 @@
 //! `garlic convert`, `build --live` and `build --ids`.
 
-mod common;
-
-use common::{DIM, Lab, MANY, POINTS, WIDE, assert_keys, clusters};
+use crate::common::{DIM, Lab, MANY, POINTS, WIDE, assert_keys, clusters};
 use garlic_data::Element;
 
 #[test]

@@ -1,8 +1,6 @@
 //! The default preset: built without flags, searched and measured by recall.
 
-mod common;
-
-use common::{ASKED, Lab, MANY, WIDE, assert_keys, clusters};
+use crate::common::{ASKED, Lab, MANY, WIDE, assert_keys, clusters};
 use serde_json::Value;
 
 const EVAL: [&str; 5] = [
