@@ -6,6 +6,7 @@ pub(crate) mod points;
 pub(crate) mod search;
 pub(crate) mod service;
 pub(crate) mod snapshot;
+pub(crate) mod trace;
 
 use std::sync::Arc;
 

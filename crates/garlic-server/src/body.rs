@@ -2,7 +2,7 @@
 //!
 //! The binary format is four bytes `GVC1`, three little-endian 32-bit numbers (bytes of JSON, rows, columns), the JSON,
 //! and the rows as little-endian 32-bit floats. Answers to searches have identifiers behind that, 64 bits each, unless
-//! points have names.
+//! points have names, and the vectors of the neighbours if they were asked for.
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -17,8 +17,9 @@ use std::pin::Pin;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ApiResult};
+use crate::gate::Turn;
 use crate::server::App;
-use crate::types::{CreateRequest, Matrix, SearchRequest, WriteRequest};
+use crate::types::{CreateRequest, Matrix, SearchRequest, TuneRequest, WriteRequest};
 
 /// The content type of the binary format.
 pub(crate) const BINARY: &str = "application/x-garlic";
@@ -39,6 +40,12 @@ impl WithVectors for SearchRequest {
 }
 
 impl WithVectors for WriteRequest {
+    fn set_vectors(&mut self, vectors: Matrix) {
+        self.vectors = vectors;
+    }
+}
+
+impl WithVectors for TuneRequest {
     fn set_vectors(&mut self, vectors: Matrix) {
         self.vectors = vectors;
     }
@@ -78,7 +85,7 @@ pub(crate) async fn next_piece(body: &mut Body) -> ApiResult<Option<Bytes>> {
 }
 
 impl Received {
-    /// Reads the body of a request, within the limits of size, time and memory.
+    /// Reads the body of a request, within the limits of size, time and memory. The request then has its turn.
     pub(crate) async fn read(app: &App, request: Request) -> ApiResult<Self> {
         let limit = app.options.limits.body;
         let (parts, mut body) = request.into_parts();
@@ -92,7 +99,7 @@ impl Received {
                 if bytes.len() + piece.len() > limit {
                     return Err(ApiError::too_large(limit as u64));
                 }
-                if bytes.len() + piece.len() > room.len() * PERMIT_BYTES * ROOM {
+                if bytes.len() + piece.len() > FREE_BYTES + room.len() * PERMIT_BYTES * ROOM {
                     let permits = app.body_room.clone().try_acquire_many_owned(ROOM as u32);
                     room.push(permits.map_err(|_| {
                         ApiError::busy(
@@ -111,6 +118,9 @@ impl Received {
                     "the body did not arrive in time; send it faster, or in smaller requests";
                 return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
             }
+        }
+        if let Some(turn) = parts.extensions.get::<Turn>() {
+            turn.take(app)?;
         }
         Ok(Self {
             headers: parts.headers,
@@ -171,6 +181,8 @@ impl Received {
 
 /// Permits that are taken at a time.
 const ROOM: usize = 64;
+/// Bytes of a body that need none: small requests are read however many large ones arrive.
+const FREE_BYTES: usize = 16 << 10;
 
 fn unsupported(kind: &str) -> ApiError {
     let message = format!("the content type is `{kind}`; send {JSON}, {BINARY} or {NPY}");
@@ -280,11 +292,14 @@ fn from_npy(mut bytes: &[u8]) -> ApiResult<Matrix> {
 
 /// An answer as JSON.
 pub(crate) fn json(value: &impl Serialize) -> ApiResult<Response> {
-    let bytes = serde_json::to_vec(value).map_err(|error| {
+    Ok(typed(JSON, to_json(value)?))
+}
+
+fn to_json(value: &impl Serialize) -> ApiResult<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "an answer is no JSON");
         ApiError::internal()
-    })?;
-    Ok(typed(JSON, bytes))
+    })
 }
 
 /// An answer of some type.
@@ -296,27 +311,36 @@ pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     response
 }
 
-/// An answer in the binary format.
-pub(crate) fn binary(
-    json: &Value,
-    rows: usize,
-    columns: usize,
-    floats: &[f32],
-    ids: &[u64],
-) -> Response {
-    let json = json.to_string();
-    let mut bytes = Vec::with_capacity(HEAD + json.len() + 4 * floats.len() + 8 * ids.len());
-    bytes.extend_from_slice(MAGIC);
-    for number in [json.len(), rows, columns] {
-        bytes.extend_from_slice(&(number as u32).to_le_bytes());
+/// An answer in the binary format: JSON, rows of floats, and perhaps identifiers and vectors behind them.
+#[derive(Default)]
+pub(crate) struct Binary {
+    pub(crate) about: Map<String, Value>,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) floats: Vec<f32>,
+    pub(crate) ids: Vec<u64>,
+    pub(crate) vectors: Vec<f32>,
+}
+
+impl Binary {
+    pub(crate) fn into_response(self) -> ApiResult<Response> {
+        let json = to_json(&self.about)?;
+        let size =
+            HEAD + json.len() + 4 * (self.floats.len() + self.vectors.len()) + 8 * self.ids.len();
+        let mut bytes = Vec::with_capacity(size);
+        bytes.extend_from_slice(MAGIC);
+        for number in [json.len(), self.rows, self.columns] {
+            bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        }
+        bytes.extend_from_slice(&json);
+        let floats = |bytes: &mut Vec<u8>, floats: &[f32]| {
+            bytes.extend(floats.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        floats(&mut bytes, &self.floats);
+        bytes.extend(self.ids.iter().flat_map(|id| id.to_le_bytes()));
+        floats(&mut bytes, &self.vectors);
+        Ok(typed(BINARY, bytes))
     }
-    bytes.extend_from_slice(json.as_bytes());
-    floats
-        .iter()
-        .for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    ids.iter()
-        .for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
-    typed(BINARY, bytes)
 }
 
 #[cfg(test)]

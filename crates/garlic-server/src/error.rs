@@ -95,9 +95,11 @@ impl From<Error> for ApiError {
             Error::IdExists { .. } | Error::NameExists { .. } => {
                 (StatusCode::CONFLICT, "point_exists")
             }
-            Error::Unchanging | Error::Spilled | Error::ReadOnly { .. } => {
-                (StatusCode::CONFLICT, "read_only")
-            }
+            Error::Unchanging
+            | Error::LastPoints
+            | Error::Spilled
+            | Error::OnDisk
+            | Error::ReadOnly { .. } => (StatusCode::CONFLICT, "read_only"),
             Error::Cancelled => return Self::timeout(),
             Error::Locked { .. } => (StatusCode::CONFLICT, "locked"),
             Error::Broken { .. } | Error::Moved { .. } | Error::Forked { .. } => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use garlic_any::AnyIndex;
 use garlic_core::pool::Workers;
-use garlic_core::{CellShapes, Matrix, NeighborIndex};
+use garlic_core::{CellShapes, Matrix, NeighborIndex, Transform};
 use garlic_linalg::{random_stream, top_components, uniform_below};
 use garlic_table::Snapshot;
 use tokio::sync::Mutex;
@@ -38,6 +38,9 @@ pub(crate) struct Ellipse {
 #[derive(Debug)]
 pub(crate) struct Map {
     projection: Projection,
+    /// The same for maps with the same axes, on which places can be compared.
+    pub(crate) axes: u64,
+    transform: Transform,
     pub(crate) cells: Vec<Ellipse>,
     /// Places of points and the numbers of these, in random order, so that the first of them are a sample.
     pub(crate) places: Vec<[f32; 2]>,
@@ -74,20 +77,19 @@ fn transformed(index: &dyn NeighborIndex, vector: &[f32]) -> Vec<f32> {
 }
 
 impl Map {
-    /// Draws an index.
-    fn of(snapshot: &Snapshot) -> ApiResult<Self> {
+    /// Draws an index, along the axes of an earlier map unless the index has been trained since.
+    fn of(snapshot: &Snapshot, before: Option<&Self>) -> ApiResult<Self> {
         let index = snapshot.index();
         let mut numbers = index.ids();
         numbers.sort_unstable();
         shuffle_first(&mut numbers, MAX_POINTS);
-        let wide = index.transform().out_dim();
-        let mut sample = Vec::with_capacity(SAMPLE_POINTS.min(numbers.len()) * wide);
-        for number in numbers.iter().take(SAMPLE_POINTS) {
-            if let Some(vector) = index.get(*number) {
-                sample.extend(transformed(&**index, &vector));
-            }
-        }
-        let projection = projection(sample, wide)?;
+        let (projection, axes) = match before {
+            Some(map) if map.transform == *index.transform() => (map.projection.clone(), map.axes),
+            _ => (
+                projection(sample(index, &numbers), index.transform().out_dim())?,
+                before.map_or(0, |map| map.axes + 1),
+            ),
+        };
         let mut places = Vec::with_capacity(numbers.len());
         let mut kept = Vec::with_capacity(numbers.len());
         let combined = Combined::new(&**index, &projection);
@@ -103,6 +105,8 @@ impl Map {
             numbers: kept,
             places,
             projection,
+            axes,
+            transform: index.transform().clone(),
         })
     }
 
@@ -120,16 +124,30 @@ impl Map {
         self.projection.kept
     }
 
-    /// The first points in a rectangle, as positions in the lists.
-    pub(crate) fn within(&self, [left, top, right, bottom]: [f32; 4], limit: usize) -> Vec<usize> {
+    /// The first points in a rectangle from a position on, as positions in the lists, and where the next ones begin.
+    pub(crate) fn within(
+        &self,
+        [left, top, right, bottom]: [f32; 4],
+        from: usize,
+        limit: usize,
+    ) -> (Vec<usize>, Option<usize>) {
         let inside = |[x, y]: &[f32; 2]| left <= *x && *x <= right && top <= *y && *y <= bottom;
-        let found = self
-            .places
-            .iter()
-            .enumerate()
-            .filter(|(_, place)| inside(place));
-        found.map(|(at, _)| at).take(limit).collect()
+        let later = self.places.iter().enumerate().skip(from);
+        let mut found = later.filter(|(_, place)| inside(place)).map(|(at, _)| at);
+        let taken = found.by_ref().take(limit).collect();
+        (taken, found.next())
     }
+}
+
+/// Some points in the space of the cells.
+fn sample(index: &AnyIndex, numbers: &[u64]) -> Vec<f32> {
+    let vectors = numbers
+        .iter()
+        .take(SAMPLE_POINTS)
+        .filter_map(|number| index.get(*number));
+    vectors
+        .flat_map(|vector| transformed(&**index, &vector))
+        .collect()
 }
 
 /// Transform and projection in one, which is faster for many points.
@@ -324,7 +342,8 @@ impl MapCache {
                 return Ok((Arc::clone(&known.snapshot), Arc::clone(&known.map)));
             }
             let of = Arc::clone(&snapshot);
-            let map = Arc::new(change(move || Map::of(&of)).await?);
+            let before = kept.as_ref().map(|known| Arc::clone(&known.map));
+            let map = Arc::new(change(move || Map::of(&of, before.as_deref())).await?);
             *kept = Some(Kept {
                 snapshot: Arc::clone(&snapshot),
                 map: Arc::clone(&map),
@@ -368,7 +387,7 @@ mod tests {
     fn points_lie_where_their_vectors_are_placed_and_cells_among_them() {
         for metric in ["euclidean", "cosine", "inner_product"] {
             let snapshot = snapshot(metric);
-            let map = Map::of(&snapshot).unwrap();
+            let map = Map::of(&snapshot, None).unwrap();
             assert_eq!((map.places.len(), map.numbers.len()), (5000, 5000));
             let scale = map.bounds[2] - map.bounds[0];
             for (place, number) in map.places.iter().zip(&map.numbers).take(50) {
@@ -389,14 +408,34 @@ mod tests {
                 assert!(top <= cell.centre[1] && cell.centre[1] <= bottom);
                 assert!(cell.axes[0] >= cell.axes[1]);
             }
-            assert_eq!(map.within(map.bounds, 100).len(), 100);
-            assert_eq!(map.within([1e9, 1e9, 2e9, 2e9], 100).len(), 0);
+            let (first, next) = map.within(map.bounds, 0, 100);
+            assert_eq!((first.len(), next), (100, Some(100)));
+            let (last, next) = map.within(map.bounds, 4990, 100);
+            assert_eq!((last.len(), next), (10, None));
+            assert_eq!(map.within([1e9, 1e9, 2e9, 2e9], 0, 100), (vec![], None));
         }
-        let map = Map::of(&snapshot("euclidean")).unwrap();
+        let map = Map::of(&snapshot("euclidean"), None).unwrap();
         assert!(
             map.variance_kept() > 0.95,
             "two directions hold nearly all of the variance"
         );
+    }
+
+    #[test]
+    fn axes_stay_until_an_index_is_trained_again() {
+        let first = Map::of(&snapshot("euclidean"), None).unwrap();
+        let snapshot = snapshot("euclidean");
+        let AnyIndex::Cells(mut index) = snapshot.index().clone() else {
+            panic!("cells");
+        };
+        index.remove(&(0..3000).collect::<Vec<u64>>()).unwrap();
+        let changed = Snapshot::new(index.clone().into()).unwrap();
+        let again = Map::of(&changed, Some(&first)).unwrap();
+        assert_eq!((again.axes, again.places.len()), (0, 2000));
+        assert_eq!(again.projection.axes, first.projection.axes);
+        index.retrain().unwrap();
+        let trained = Snapshot::new(index.into()).unwrap();
+        assert_eq!(Map::of(&trained, Some(&again)).unwrap().axes, 1);
     }
 
     #[test]
@@ -405,7 +444,7 @@ mod tests {
             .threads(1)
             .build(Rows::new(&[1.0, 2.0], 1).unwrap())
             .unwrap();
-        let map = Map::of(&Snapshot::new(index.into()).unwrap()).unwrap();
+        let map = Map::of(&Snapshot::new(index.into()).unwrap(), None).unwrap();
         assert_eq!(map.places.len(), 2);
         assert!(map.places.iter().flatten().all(|v| v.is_finite()));
     }

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -12,6 +12,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body::Body as _;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ApiResult};
 use crate::keys::Access;
@@ -68,7 +70,7 @@ fn not_allowed() -> ApiError {
 async fn run(
     app: &Arc<App>,
     route: ApiResult<Option<&Route>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> ApiResult<Response> {
     check_source(app, request.headers())?;
@@ -76,18 +78,16 @@ async fn run(
         return Ok(next.run(request).await);
     };
     check_key(app, route, request.headers())?;
-    let work = unpanicked(app, next.run(request));
     if route.limit == Limit::None {
-        return work.await;
+        return unpanicked(app, next.run(request)).await;
     }
-    let Ok(_permit) = app.requests.try_acquire() else {
-        let message = "the server works on as many requests as it may; try again in a second, or send fewer at a time";
-        return Err(ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_requests",
-            message,
-        ));
-    };
+    let _counted = InFlight::new(app);
+    let turn = Turn::default();
+    if request.body().is_end_stream() {
+        turn.take(app)?;
+    }
+    request.extensions_mut().insert(turn.clone());
+    let work = unpanicked(app, next.run(request));
     match route.limit {
         Limit::Time => {
             let Limits { time, idle, .. } = app.options.limits;
@@ -96,6 +96,46 @@ async fn run(
             done.unwrap_or_else(|_| Err(ApiError::timeout()))
         }
         _ => work.await,
+    }
+}
+
+/// The place of a request among those that are worked on. A request has it from when its body is there until it is answered:
+/// clients that send slowly take no place from others.
+#[derive(Clone, Default)]
+pub(crate) struct Turn(Arc<OnceLock<OwnedSemaphorePermit>>);
+
+impl Turn {
+    pub(crate) fn take(&self, app: &App) -> ApiResult<()> {
+        if self.0.get().is_some() {
+            return Ok(());
+        }
+        let Ok(permit) = Arc::clone(&app.requests).try_acquire_owned() else {
+            let message = "the server works on as many requests as it may; try again in a second, or send fewer at a time";
+            return Err(ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_requests",
+                message,
+            ));
+        };
+        let _ = self.0.set(permit);
+        Ok(())
+    }
+}
+
+/// Counts a request from its head to its answer.
+struct InFlight<'a>(&'a AtomicU64);
+
+impl<'a> InFlight<'a> {
+    fn new(app: &'a App) -> Self {
+        let count = &app.metrics.in_flight;
+        count.fetch_add(1, Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Metrics {
     unmatched: AtomicU64,
     pub(crate) panics: AtomicU64,
     pub(crate) connections: AtomicU64,
+    /// Requests that are received or worked on.
+    pub(crate) in_flight: AtomicU64,
     pub(crate) queries: AtomicU64,
     pub(crate) points_written: AtomicU64,
     started: Instant,
@@ -41,6 +43,7 @@ impl Metrics {
             unmatched: AtomicU64::default(),
             panics: AtomicU64::default(),
             connections: AtomicU64::default(),
+            in_flight: AtomicU64::default(),
             queries: AtomicU64::default(),
             points_written: AtomicU64::default(),
             started: Instant::now(),
@@ -136,11 +139,11 @@ fn write_routes(
     Ok(())
 }
 
-fn write_gauges(out: &mut String, app: &App, describe: Describe<'_>) -> std::fmt::Result {
+/// Name, kind, description and value of each metric without labels.
+fn single(app: &App) -> [(&'static str, &'static str, &'static str, f64); 11] {
     let metrics = &app.metrics;
     let (batches, joined) = app.pool.joined();
-    let in_flight = app.options.limits.requests - app.requests.available_permits();
-    let single: [(&str, &str, &str, f64); 11] = [
+    [
         (
             "garlic_unmatched_total",
             "counter",
@@ -162,8 +165,8 @@ fn write_gauges(out: &mut String, app: &App, describe: Describe<'_>) -> std::fmt
         (
             "garlic_requests_in_flight",
             "gauge",
-            "Requests that are worked on.",
-            in_flight as f64,
+            "Requests that are received or worked on.",
+            metrics.in_flight.load(Relaxed) as f64,
         ),
         (
             "garlic_queue_length",
@@ -207,8 +210,11 @@ fn write_gauges(out: &mut String, app: &App, describe: Describe<'_>) -> std::fmt
             "Memory of the process.",
             resident_bytes() as f64,
         ),
-    ];
-    for (name, kind, about, value) in single {
+    ]
+}
+
+fn write_gauges(out: &mut String, app: &App, describe: Describe<'_>) -> std::fmt::Result {
+    for (name, kind, about, value) in single(app) {
         out.push_str(&describe(name, kind, about));
         writeln!(out, "{name} {value}")?;
     }

@@ -78,6 +78,8 @@ pub struct Limits {
     pub k: usize,
     /// Neighbours of all queries of a request.
     pub hits: usize,
+    /// Bytes of the vectors of an answer.
+    pub vectors: usize,
     /// Dimension of the vectors of an index that is created.
     pub dim: usize,
     /// Requests that are worked on at a time.
@@ -98,6 +100,7 @@ impl Default for Limits {
             snapshot: 64 << 30,
             k: 10_000,
             hits: 1_000_000,
+            vectors: 256 << 20,
             dim: 32_768,
             requests: 512,
             connections: 16_384,

@@ -11,10 +11,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The scripts by name.
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 10] = [
     ("main.js", include_str!("explorer/main.js")),
     ("api.js", include_str!("explorer/api.js")),
     ("map.js", include_str!("explorer/map.js")),
+    ("camera.js", include_str!("explorer/camera.js")),
+    ("cells.js", include_str!("explorer/cells.js")),
+    ("points.js", include_str!("explorer/points.js")),
     ("details.js", include_str!("explorer/details.js")),
     ("lab.js", include_str!("explorer/lab.js")),
     ("health.js", include_str!("explorer/health.js")),

@@ -5,7 +5,7 @@ use axum::http::Method;
 use axum::routing::MethodFilter;
 use axum::routing::{MethodRouter, on};
 
-use crate::api::{explore, indexes, points, search, service, snapshot};
+use crate::api::{explore, indexes, points, search, service, snapshot, trace};
 use crate::keys::Access;
 use crate::openapi::{self, Schemas};
 use crate::page;
@@ -18,7 +18,7 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     /// What a request must be allowed to do.
     pub(crate) access: Access,
-    /// Whether the time of a request is limited, and it counts among the requests that are worked on.
+    /// Whether a request waits for its turn, and its time is limited.
     pub(crate) limit: Limit,
     /// What it does, in a sentence.
     pub(crate) about: &'static str,
@@ -99,13 +99,15 @@ pub(crate) fn all() -> Vec<(Route, Handler)> {
     route!(GET "/v1/indexes/{name}/stats", Read, Time, indexes::stats, openapi::answer::<t::StatsAnswer>, "Sizes, memory, drift, training and storage.");
     route!(POST "/v1/indexes/{name}/compact", Write, Requests, indexes::compact, openapi::answer::<t::DoneAnswer>, "Write the index anew, without removed points and with an empty log.");
     route!(POST "/v1/indexes/{name}/recalibrate", Write, Requests, indexes::recalibrate, openapi::answer::<t::DoneAnswer>, "Measure again what recall targets take.");
+    route!(POST "/v1/indexes/{name}/retrain", Write, Requests, indexes::retrain, openapi::answer::<t::DoneAnswer>, "Train cells, bins and recall targets again, from all points.");
+    route!(POST "/v1/indexes/{name}/tune", Write, Requests, indexes::tune, openapi::both_with_vectors::<t::TuneRequest, t::DoneAnswer>, "Measure what recall targets take for queries that do not resemble the points.");
     route!(GET "/v1/indexes/{name}/snapshot", Read, Requests, snapshot::download, openapi::other("application/octet-stream"), "The index as a file, with names and columns.");
     route!(PUT "/v1/indexes/{name}/snapshot", Write, Requests, snapshot::restore, nothing, "Create an index from a file that was downloaded.");
 
     route!(GET "/v1/indexes/{name}/explore/map", Read, Time, explore::map, openapi::other("application/json"), "The cells as ellipses over two axes, for the page.");
     route!(GET "/v1/indexes/{name}/explore/points", Read, Time, explore::points, openapi::other("application/octet-stream"), "A sample of the points in a rectangle of the map, for the page.");
     route!(GET "/v1/indexes/{name}/explore/cells/{cell}", Read, Time, explore::cell, openapi::other("application/json"), "A cell: its spectrum, its bins and some of its points.");
-    route!(POST "/v1/indexes/{name}/explore/trace", Read, Time, explore::trace, openapi::both::<t::SearchRequest, t::StatsAnswer>, "What a search looks at, step by step.");
+    route!(POST "/v1/indexes/{name}/explore/trace", Read, Time, trace::trace, openapi::both::<t::SearchRequest, t::StatsAnswer>, "What a search looks at, step by step.");
     routes
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct App {
     pub(crate) pool: Pool,
     pub(crate) metrics: Metrics,
     pub(crate) routes: Vec<Route>,
-    /// Requests that may be worked on.
-    pub(crate) requests: Semaphore,
+    /// Requests that may be worked on at a time.
+    pub(crate) requests: Arc<Semaphore>,
     /// Memory for bodies, in permits of [`PERMIT_BYTES`].
     pub(crate) body_room: Arc<Semaphore>,
     /// Whether the server is shutting down.
@@ -143,7 +143,7 @@ impl Server {
         let app = App {
             pool: Pool::start(options.threads).map_err(StartError::System)?,
             metrics: Metrics::new(routes.len()),
-            requests: Semaphore::new(options.limits.requests),
+            requests: Arc::new(Semaphore::new(options.limits.requests)),
             body_room: Arc::new(Semaphore::new(
                 BODIES * (options.limits.body / PERMIT_BYTES + 64),
             )),

@@ -121,6 +121,14 @@ pub(crate) struct WriteRequest {
     pub(crate) mode: Mode,
 }
 
+/// Measure what recall targets take for queries like these.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TuneRequest {
+    /// At least 100 queries, one behind the other. In a binary body they follow this object.
+    pub(crate) vectors: Matrix,
+}
+
 /// The identifiers of the points that were written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WriteAnswer {

@@ -1,25 +1,19 @@
-//! What the page asks for: the map, a sample of points, a cell, and the steps of a search.
-
-use std::time::Instant;
+//! What the page asks for: the map, its points, and a cell.
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use garlic_any::AnyIndex;
-use garlic_core::Hit;
 use serde::Deserialize;
-use serde_json::{Map as Object, Value, json};
+use serde_json::json;
 
 use super::entry;
-use super::search::{parameters, take_queries, work};
-use crate::body::{self, Received};
+use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};
 use crate::server::SharedApp;
-use crate::types::{SearchRequest, point_id};
+use crate::types::point_id;
 
-/// Points of an answer, candidates of a trace, and identifiers of a cell.
+/// Points of an answer, and identifiers of a cell.
 const MAX_POINTS: usize = 50_000;
-const MAX_CANDIDATES: usize = 5000;
 const CELL_IDS: usize = 200;
 
 pub(crate) async fn map(
@@ -41,6 +35,7 @@ pub(crate) async fn map(
     body::json(&json!({
         "cells": cells.collect::<Vec<_>>(),
         "bounds": map.bounds,
+        "axes": map.axes,
         "points": map.places.len(),
         "of": snapshot.index().len(),
         "variance_kept": map.variance_kept(),
@@ -54,7 +49,11 @@ struct Rectangle {
     top: Option<f32>,
     right: Option<f32>,
     bottom: Option<f32>,
+    /// Where to begin: `next` of the answer before.
+    from: usize,
     limit: Option<usize>,
+    /// Whether the points' identifiers come with them.
+    with_ids: bool,
     /// A column whose values come with the points.
     column: Option<String>,
 }
@@ -76,26 +75,31 @@ pub(crate) async fn points(
             asked.right.unwrap_or(right),
             asked.bottom.unwrap_or(bottom),
         ];
-        let found = map.within(rectangle, asked.limit.unwrap_or(MAX_POINTS).min(MAX_POINTS));
+        let limit = asked.limit.unwrap_or(MAX_POINTS).min(MAX_POINTS);
+        let (found, next) = map.within(rectangle, asked.from, limit);
         let places: Vec<f32> = found.iter().flat_map(|at| map.places[*at]).collect();
         let numbers: Vec<u64> = found.iter().map(|at| map.numbers[*at]).collect();
-        let mut about = Object::new();
+        let mut answer = Binary {
+            rows: numbers.len(),
+            columns: 2,
+            floats: places,
+            ..Binary::default()
+        };
         if let Some(column) = &asked.column {
             let rows = columns::of_points(&snapshot, &numbers, Some(std::slice::from_ref(column)))?;
             let values = rows.into_iter().map(|mut row| row[column].take());
-            about.insert("values".into(), values.collect());
+            answer.about.insert("values".into(), values.collect());
         }
-        if snapshot.is_named() {
+        if asked.with_ids && snapshot.is_named() {
             let names = numbers.iter().map(|number| point_id(snapshot.id(*number)));
-            about.insert("ids".into(), names.collect());
+            answer.about.insert("ids".into(), names.collect());
         }
-        Ok(body::binary(
-            &Value::Object(about),
-            numbers.len(),
-            2,
-            &places,
-            &numbers,
-        ))
+        if asked.with_ids {
+            answer.ids = numbers;
+        }
+        answer.about.insert("next".into(), next.into());
+        answer.about.insert("axes".into(), map.axes.into());
+        answer.into_response()
     };
     app.pool.run(sample).await
 }
@@ -137,94 +141,4 @@ pub(crate) async fn cell(
         body::json(&about)
     };
     app.pool.run(describe).await
-}
-
-/// What a search looks at, with the exact answer beside it.
-pub(crate) async fn trace(
-    State(app): State<SharedApp>,
-    Path(name): Path<String>,
-    request: Request,
-) -> ApiResult<Response> {
-    let entry = entry(&app, &name)?;
-    let received = Received::read(&app, request).await?;
-    let mut request: SearchRequest = received.request()?;
-    let (snapshot, map) = entry.map.get(&entry.snapshot()?).await?;
-    let limit = app.options.limits.k;
-    let run = move || {
-        let index = snapshot.index();
-        let query = take_queries(&snapshot, &mut request)?;
-        if query.rows() != 1 {
-            return Err(ApiError::invalid(
-                "a trace is of one query; give one vector or one identifier",
-            ));
-        }
-        let k = request.k.unwrap_or(10).min(limit).min(index.len().max(1));
-        let mut search = parameters(&request, k);
-        let mut exact = garlic_core::Search::new(k).exact(true);
-        if let Some(filter) = &request.filter {
-            let filter = snapshot.filter(filter)?;
-            search = search.filter(filter.clone());
-            exact = exact.filter(filter);
-        }
-        let vector = &query.data;
-        // Once before it is timed: the first search of a filter translates it.
-        index.search(vector, &search)?;
-        let started = Instant::now();
-        let answer = index.search(vector, &search)?;
-        let micros = started.elapsed().as_secs_f64() * 1e6;
-        let started = Instant::now();
-        let true_answer = index.search(vector, &exact);
-        let exact_micros = started.elapsed().as_secs_f64() * 1e6;
-        let hits = |hits: &[Hit]| -> Value {
-            let place = |id| index.get(id).map(|vector| map.place_of(index, &vector));
-            let hit = |hit: &Hit| json!({ "id": point_id(snapshot.id(hit.id)), "distance": hit.distance, "place": place(hit.id) });
-            hits.iter().map(hit).collect()
-        };
-        let mut steps = json!({
-            "k": k,
-            "place": map.place_of(index, vector),
-            "micros": micros,
-            "hits": hits(&answer.hits),
-            "stats": work(std::slice::from_ref(&answer), index.dim()),
-            "exact": match &true_answer {
-                Ok(answer) => json!({ "hits": hits(&answer.hits), "micros": exact_micros, "stats": work(std::slice::from_ref(answer), index.dim()) }),
-                // Cosine distances may be too close to tell.
-                Err(error) => json!({ "error": error.to_string() }),
-            },
-        });
-        match index {
-            AnyIndex::Cells(cells) => {
-                let trace = cells.trace(vector, &search)?;
-                let candidates = trace
-                    .candidates
-                    .iter()
-                    .take(MAX_CANDIDATES)
-                    .map(|candidate| {
-                        let place = cells
-                            .get(candidate.id)
-                            .map(|vector| map.place_of(index, &vector));
-                        json!({
-                            "id": point_id(snapshot.id(candidate.id)),
-                            "cell": candidate.cell,
-                            "estimate": candidate.estimate,
-                            "distance": candidate.distance,
-                            "entered": candidate.entered,
-                            "place": place,
-                        })
-                    });
-                steps["method"] = trace.method.into();
-                steps["candidates"] = candidates.collect();
-                steps["cells"] = json!(trace.cells);
-            }
-            other => {
-                let count = answer.stats.cells_projected as usize;
-                let cells = other.route(vector, count)?;
-                steps["method"] = "bins".into();
-                steps["candidates"] = json!([]);
-                steps["cells"] = cells.iter().map(|cell| json!({ "cell": cell })).collect();
-            }
-        }
-        body::json(&steps)
-    };
-    app.pool.run(run).await
 }

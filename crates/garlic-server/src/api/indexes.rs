@@ -7,7 +7,7 @@ use axum::response::Response;
 use garlic_ann::Index;
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
 use garlic_core::{Cancel, Metric, Rows};
-use garlic_table::FirstRows;
+use garlic_table::{Collection, FirstRows};
 use serde_json::{Map, Value, json};
 
 use super::{change, entry};
@@ -15,9 +15,10 @@ use crate::body::{self, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};
 use crate::registry::Entry;
-use crate::server::SharedApp;
+use crate::server::{App, SharedApp};
 use crate::types::{
-    ColumnAnswer, CreateRequest, DoneAnswer, IndexAnswer, IndexesAnswer, StatsAnswer,
+    ColumnAnswer, CreateRequest, DoneAnswer, IndexAnswer, IndexesAnswer, Matrix, StatsAnswer,
+    TuneRequest,
 };
 
 /// Neighbours that the recall of an index is about where nobody says how many.
@@ -146,21 +147,56 @@ pub(crate) async fn delete(
     body::json(&DoneAnswer { done: true })
 }
 
+/// Changes an index as a whole; the request has nothing to say.
+async fn maintain(
+    app: &App,
+    name: &str,
+    request: Request,
+    work: impl FnOnce(&Collection) -> garlic_core::Result<()> + Send + 'static,
+) -> ApiResult<Response> {
+    let entry = entry(app, name)?;
+    Received::read(app, request).await?;
+    change(move || Ok(work(entry.writable()?)?)).await?;
+    body::json(&DoneAnswer { done: true })
+}
+
 pub(crate) async fn compact(
     State(app): State<SharedApp>,
     Path(name): Path<String>,
+    request: Request,
 ) -> ApiResult<Response> {
-    let entry = entry(&app, &name)?;
-    change(move || Ok(entry.writable()?.compact()?)).await?;
-    body::json(&DoneAnswer { done: true })
+    maintain(&app, &name, request, Collection::compact).await
 }
 
 pub(crate) async fn recalibrate(
     State(app): State<SharedApp>,
     Path(name): Path<String>,
+    request: Request,
+) -> ApiResult<Response> {
+    maintain(&app, &name, request, |index| index.live()?.recalibrate()).await
+}
+
+pub(crate) async fn retrain(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+    request: Request,
+) -> ApiResult<Response> {
+    maintain(&app, &name, request, |index| index.live()?.retrain()).await
+}
+
+pub(crate) async fn tune(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+    request: Request,
 ) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
-    change(move || Ok(entry.writable()?.live()?.recalibrate()?)).await?;
+    let received = Received::read(&app, request).await?;
+    change(move || {
+        let Matrix { data, dim } = received.request_with_vectors::<TuneRequest>()?.vectors;
+        let rows = Rows::new(&data, dim).map_err(garlic_core::Error::from)?;
+        Ok(entry.writable()?.live()?.tune(rows)?)
+    })
+    .await?;
     body::json(&DoneAnswer { done: true })
 }
 

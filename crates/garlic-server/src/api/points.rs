@@ -7,10 +7,10 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use garlic_core::Rows;
 use garlic_table::{Ids, Snapshot};
-use serde_json::{Map, Value};
 
+use super::search::check_vectors;
 use super::{change, entry};
-use crate::body::{self, Received};
+use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};
 use crate::registry::Entry;
@@ -116,38 +116,34 @@ pub(crate) async fn get(
     let received = Received::read(&app, request).await?;
     let request: GetRequest = received.request()?;
     check_page(request.ids.0.len(), app.options.limits.k)?;
+    let shared = Arc::clone(&app);
     let read = move || {
         let snapshot = entry.snapshot()?;
+        if request.with_vectors {
+            let dim = snapshot.index().dim();
+            check_vectors(request.ids.0.len(), dim, &app.options.limits)?;
+        }
         let numbers = existing(&snapshot, &request.ids.0)?;
         let columns = request.columns.as_deref();
         if !received.wants_binary() {
             let points = read(&snapshot, &numbers, columns, request.with_vectors)?;
             return body::json(&PointsAnswer { points, next: None });
         }
-        let mut about = Map::new();
-        about.insert(
-            "columns".into(),
-            columns::of_points(&snapshot, &numbers, columns)?.into(),
-        );
+        let rows = columns::of_points(&snapshot, &numbers, columns)?;
         let index = snapshot.index();
-        let vectors: Vec<f32> = match request.with_vectors {
-            true => numbers
-                .iter()
-                .filter_map(|number| index.get(*number))
-                .flatten()
-                .collect(),
-            false => Vec::new(),
+        let mut answer = Binary {
+            rows: numbers.len(),
+            ..Binary::default()
         };
-        let dim = if request.with_vectors { index.dim() } else { 0 };
-        Ok(body::binary(
-            &Value::Object(about),
-            numbers.len(),
-            dim,
-            &vectors,
-            &[],
-        ))
+        answer.about.insert("columns".into(), rows.into());
+        if request.with_vectors {
+            let vectors = numbers.iter().filter_map(|number| index.get(*number));
+            answer.floats = vectors.flatten().collect();
+            answer.columns = index.dim();
+        }
+        answer.into_response()
     };
-    app.pool.run(read).await
+    shared.pool.run(read).await
 }
 
 /// The identifier that a part of an address stands for: a number where points are numbered.
@@ -263,14 +259,20 @@ pub(crate) async fn scroll(
     let request: ScrollRequest = Received::read(&app, request).await?.request()?;
     let limit = request.limit.unwrap_or(USUAL_PAGE);
     check_page(limit, app.options.limits.k)?;
-    let page = app.pool.run(move || page(&entry, &request, limit)).await?;
-    body::json(&page)
+    let shared = Arc::clone(&app);
+    let page = move || {
+        let snapshot = entry.snapshot()?;
+        if request.with_vectors {
+            check_vectors(limit, snapshot.index().dim(), &app.options.limits)?;
+        }
+        page(&snapshot, &request, limit)
+    };
+    body::json(&shared.pool.run(page).await?)
 }
 
 /// Points in the order of the numbers that the index knows them by. A page begins with a number, so that points that come
 /// and go meanwhile neither repeat nor hide others.
-fn page(entry: &Arc<Entry>, request: &ScrollRequest, limit: usize) -> ApiResult<PointsAnswer> {
-    let snapshot = entry.snapshot()?;
+fn page(snapshot: &Snapshot, request: &ScrollRequest, limit: usize) -> ApiResult<PointsAnswer> {
     if limit == 0 {
         return Err(ApiError::invalid("`limit` is 0: must be at least 1"));
     }
@@ -295,7 +297,7 @@ fn page(entry: &Arc<Entry>, request: &ScrollRequest, limit: usize) -> ApiResult<
     numbers.truncate(limit);
     Ok(PointsAnswer {
         points: read(
-            &snapshot,
+            snapshot,
             &numbers,
             request.columns.as_deref(),
             request.with_vectors,

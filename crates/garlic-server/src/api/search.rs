@@ -11,7 +11,7 @@ use garlic_table::Snapshot;
 use serde_json::{Map, Value, json};
 
 use super::entry;
-use crate::body::{self, Received};
+use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};
 use crate::options::Limits;
@@ -19,7 +19,7 @@ use crate::server::SharedApp;
 use crate::types::{HitAnswer, Matrix, QueryResult, SearchAnswer, SearchRequest, point_id};
 
 /// Neighbours unless a request says how many.
-const USUAL_K: usize = 10;
+pub(crate) const USUAL_K: usize = 10;
 /// Hits that are turned into an answer where they are received; more are left to a thread of the pool.
 const FEW_HITS: usize = 1000;
 
@@ -56,6 +56,9 @@ pub(crate) async fn search(
         }
     };
     let hits: usize = answers.iter().map(|answer| answer.hits.len()).sum();
+    if request.with_vectors {
+        check_vectors(hits, snapshot.index().dim(), &app.options.limits)?;
+    }
     let is_plain = request.columns.is_none() && !request.with_vectors;
     let answer = move || match wants_binary {
         true => binary_answer(&snapshot, &request, &answers, rows),
@@ -125,6 +128,18 @@ fn check(
     }
     // More neighbours than there are points take no more work; the library refuses none at all.
     Ok(k.min(snapshot.index().len().max(1)))
+}
+
+/// Checks that so many vectors are not too much for an answer.
+pub(crate) fn check_vectors(count: usize, dim: usize, limits: &Limits) -> ApiResult<()> {
+    match count.saturating_mul(4 * dim) <= limits.vectors {
+        true => Ok(()),
+        false => Err(ApiError::limit(format!(
+            "{count} vectors of dimension {dim} are more than the {} bytes that an answer may have of them; ask for fewer \
+             at a time",
+            limits.vectors
+        ))),
+    }
 }
 
 /// The library's parameters of a search without a filter.
@@ -266,6 +281,8 @@ fn binary_answer(
         distances.resize(distances.len() + wide - answer.hits.len(), f32::INFINITY);
         ids.resize(ids.len() + wide - answer.hits.len(), u64::MAX);
     }
+    let index = snapshot.index();
+    let hits = || answers.iter().flat_map(|answer| &answer.hits);
     let mut about = Map::new();
     about.insert(
         "counts".into(),
@@ -276,22 +293,28 @@ fn binary_answer(
         answers.iter().map(|answer| answer.exact).collect(),
     );
     if snapshot.is_named() {
-        let names = answers.iter().flat_map(|answer| &answer.hits);
-        let names: Value = names.map(|hit| point_id(snapshot.id(hit.id))).collect();
-        about.insert("ids".into(), names);
+        let names = hits().map(|hit| point_id(snapshot.id(hit.id)));
+        about.insert("ids".into(), names.collect());
         ids.clear();
     }
     if let Some(columns) = columns_of(snapshot, request, answers)? {
         about.insert("columns".into(), columns.into());
     }
     if request.with_stats {
-        about.insert("stats".into(), work(answers, snapshot.index().dim()));
+        about.insert("stats".into(), work(answers, index.dim()));
     }
-    Ok(body::binary(
-        &Value::Object(about),
+    let mut vectors = Vec::new();
+    if request.with_vectors {
+        about.insert("dim".into(), index.dim().into());
+        vectors.extend(hits().filter_map(|hit| index.get(hit.id)).flatten());
+    }
+    let answer = Binary {
+        about,
         rows,
-        wide,
-        &distances,
-        &ids,
-    ))
+        columns: wide,
+        floats: distances,
+        ids,
+        vectors,
+    };
+    answer.into_response()
 }

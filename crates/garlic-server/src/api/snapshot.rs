@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{change, entry};
 use crate::body::{self, next_piece};
 use crate::error::{ApiError, ApiResult};
+use crate::gate::Turn;
 use crate::server::SharedApp;
 use crate::types::DoneAnswer;
 
@@ -99,6 +100,7 @@ pub(crate) async fn restore(
 ) -> ApiResult<Response> {
     let place = app.registry.reserve(&name)?;
     let limit = app.options.limits.snapshot;
+    let turn = request.extensions().get::<Turn>().cloned();
     let mut body = request.into_body();
     // Beside the index that it becomes, where there is room for it.
     let beside = place
@@ -111,7 +113,7 @@ pub(crate) async fn restore(
             .await?;
     let mut received = 0;
     loop {
-        let piece = tokio::time::timeout(app.options.limits.time, next_piece(&mut body)).await;
+        let piece = tokio::time::timeout(app.options.limits.idle, next_piece(&mut body)).await;
         let Ok(piece) = piece else {
             let message = "the snapshot did not go on arriving; send it again";
             return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
@@ -128,6 +130,9 @@ pub(crate) async fn restore(
             Ok(file)
         })
         .await?;
+    }
+    if let Some(turn) = turn {
+        turn.take(&app)?;
     }
     change(move || {
         file.flush().map_err(|error| failed(&error))?;

@@ -1,6 +1,6 @@
 // Small drawings: a canvas that fits its place, colours, bars, lines, and pictures of vectors.
 
-/** Sets the pixels of a canvas to those of the screen. Gives its context and its size in CSS pixels. */
+/** Sets the pixels of a canvas to those of the screen. Gives its context, its size in CSS pixels, and pixels of the screen for each. */
 export function fit(canvas) {
   const ratio = window.devicePixelRatio || 1;
   const { width, height } = canvas.getBoundingClientRect();
@@ -9,7 +9,7 @@ export function fit(canvas) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  return { context, width, height };
+  return { context, width, height, ratio };
 }
 
 export const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,6 +30,9 @@ export function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
+
+/** Red, green and blue of a colour such as #4477aa. */
+export const rgb = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
 /** Colours for kinds of things, which people with few cones can tell apart as well as may be. */
 export const KINDS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e08214", "#44aa99", "#8c6bb1", "#999933"];
@@ -146,6 +149,11 @@ export function make(tag, attributes = {}, ...children) {
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
+}
+
+/** Replaces what is in an element; what is missing is left out. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
 
 /** A table of names and values. */

@@ -1,7 +1,7 @@
 // The panel beside the map: a cell, or a point with its neighbours.
 
 import { getJson, indexPath, post } from "./api.js";
-import { bars, facts, isPicture, make, picture, short } from "./charts.js";
+import { bars, facts, fill, isPicture, make, picture, short } from "./charts.js";
 
 export class Details {
   constructor(panel, { onSelect }) {
@@ -18,7 +18,7 @@ export class Details {
     const chart = make("canvas", { class: "chart", role: "img", "aria-label": "Spectrum of the cell" });
     const ids = (about.ids ?? []).slice(0, 60);
     const chip = (id) => make("button", { type: "button", onclick: () => this.onSelect(id) }, String(id));
-    this.panel.replaceChildren(
+    fill(this.panel,
       make("h2", {}, `Cell ${cell}`),
       facts([
         ["points", short(about.points)],
@@ -45,7 +45,7 @@ export class Details {
       post(`${path}/search`, { ids: [id], k: 11, columns, with_vectors: withPictures }),
     ]);
     const others = hits.filter((hit) => hit.id !== id).slice(0, 10);
-    this.panel.replaceChildren(
+    fill(this.panel,
       make("h2", {}, `Point ${id}`),
       withPictures ? picture(point.vector, "picture") : null,
       ...this.payload(point.columns),

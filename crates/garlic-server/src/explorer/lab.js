@@ -1,18 +1,18 @@
 // The query lab: one search, what it looked at, and what it missed.
 
 import { getJson, indexPath, post, typedId } from "./api.js";
-import { curve, facts, isPicture, make, picture, short, theme } from "./charts.js";
+import { curve, facts, fill, isPicture, make, picture, short, theme } from "./charts.js";
 
 const $ = (id) => document.getElementById(id);
 const SWEEP = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
-const STEPS = ["the query", "cells that are visited", "candidates", "the answer"];
+const STEPS = ["the query", "cells that are visited", "bins that are scanned", "candidates", "the answer"];
 
 /** The slider is finer near 1: 0 to 100 is .5 to .999. */
 const recallOf = (slider) => Math.round((1 - 0.5 * 10 ** (-(slider / 100) * 2.7)) * 1000) / 1000;
 
 export class Lab {
-  constructor(map, { onSelect, onError }) {
-    Object.assign(this, { map, onSelect, onError });
+  constructor(map, { onSelect, sameAxes, onError }) {
+    Object.assign(this, { map, onSelect, sameAxes, onError });
     map.overlay = (context) => this.paint(context);
     map.onCell = () => {};
     map.onPoint = (id) => { $("lab-id").value = id; this.source("point"); this.run(); };
@@ -85,6 +85,7 @@ export class Lab {
       const turn = (this.turn = Symbol("search"));
       const trace = await post(`${indexPath(this.info.name)}/explore/trace`, { ...this.request(), recall });
       if (turn !== this.turn) return;
+      await this.sameAxes(trace.axes);
       this.trace = trace;
       await this.answer();
       this.step(Number($("step").value));
@@ -113,7 +114,7 @@ export class Lab {
       make("td", { class: "number" }, short(hit.distance)),
       make("td", { class: missed.has(hit.id) ? "missed" : "found" }, missed.has(hit.id) ? "missed" : "found"));
     const { stats } = trace;
-    $("lab-answer").replaceChildren(
+    fill($("lab-answer"),
       make("h3", {}, "Work"),
       facts([
         ["found of the true neighbours", exact.length ? `${exact.length - missed.size} of ${exact.length}` : "–"],
@@ -151,7 +152,10 @@ export class Lab {
         { graph: `The search follows the neighbour graph: ${short(trace.stats.hops)} points expanded, ${short(trace.stats.edges)} edges read.`,
           everything: "The search reads every point: that is cheapest here, or nothing less meets the target.",
           exact: "Exact search." }[trace.method]
-          ?? `${trace.cells.length} cells are visited, nearest first. ${short(sum(trace.cells, "bins_in_reach"))} of their ${short(trace.stats.bins_ordered)} bins are within reach, ${short(trace.stats.codes)} codes are scanned.`,
+          ?? `${trace.cells.length} cells are visited, nearest first.`,
+        trace.method === "bins"
+          ? `${short(sum(trace.cells, "bins_in_reach"))} of their ${short(trace.stats.bins_ordered)} bins are within reach, with ${short(trace.stats.codes)} codes that are scanned.`
+          : "",
         `${short(trace.candidates.length)} candidates have the best codes; their exact distances are computed.`,
         `The nearest ${trace.hits.length} are the answer; ${this.missed().length} true neighbours are missed.`,
       ];
@@ -163,32 +167,21 @@ export class Lab {
   paint(context) {
     const { trace, map } = this;
     if (!trace || !map.data) return;
-    if (this.shown >= 1) {
-      trace.cells.forEach((visited, order) => {
-        const [px, py] = map.path(context, visited.cell);
-        context.strokeStyle = theme("--accent");
-        context.lineWidth = order < 3 ? 3 : 1.5;
-        context.stroke();
-        if (order < 30) {
-          context.fillStyle = theme("--ink");
-          context.font = "bold 12px system-ui";
-          context.fillText(String(order + 1), px + 3, py - 3);
-        }
-      });
-    }
-    if (this.shown >= 2) {
+    if (this.shown >= 1) this.paintCells(context);
+    if (this.shown >= 2) map.paintBins(context, trace.cells.flatMap((visited) => visited.reach ?? []));
+    if (this.shown >= 3) {
       context.fillStyle = "#e08214";
       for (const candidate of trace.candidates) {
         if (!candidate.place) continue;
-        const [px, py] = map.toScreen(candidate.place);
+        const [px, py] = map.camera.toScreen(candidate.place);
         context.fillRect(px - 2, py - 2, 4, 4);
       }
     }
-    if (this.shown >= 3) {
+    if (this.shown >= 4) {
       for (const hit of trace.hits) if (hit.place) map.ring(context, hit.place, 6, theme("--good"), 2);
       for (const hit of this.missed()) if (hit.place) map.ring(context, hit.place, 9, theme("--bad"), 2);
     }
-    const [px, py] = map.toScreen(trace.place);
+    const [px, py] = map.camera.toScreen(trace.place);
     context.strokeStyle = theme("--ink");
     context.lineWidth = 2.5;
     context.beginPath();
@@ -197,6 +190,21 @@ export class Lab {
       context.lineTo(px + dx, py + dy);
     }
     context.stroke();
+  }
+
+  /** The visited cells, with their order. */
+  paintCells(context) {
+    const { trace, map } = this;
+    context.font = "bold 12px system-ui";
+    trace.cells.forEach((visited, order) => {
+      const [px, py] = map.cells.path(context, visited.cell, map.camera);
+      context.strokeStyle = theme("--accent");
+      context.lineWidth = order < 3 ? 3 : 1.5;
+      context.stroke();
+      if (order >= 30) return;
+      context.fillStyle = theme("--ink");
+      context.fillText(String(order + 1), px + 3, py - 3);
+    });
   }
 
   /** The same query with several recall targets. */

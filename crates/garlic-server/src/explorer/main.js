@@ -1,7 +1,7 @@
 // Joins the parts of the page.
 
 import { getJson, indexPath, post, typedId } from "./api.js";
-import { make, ramp, short } from "./charts.js";
+import { KINDS, make, ramp, short } from "./charts.js";
 import { Details } from "./details.js";
 import { Health } from "./health.js";
 import { Lab } from "./lab.js";
@@ -18,36 +18,39 @@ const onError = (error) => say(error ? error.message : "", Boolean(error));
 const map = new MapView($("map"), {
   onCell: (cell) => details.cell(cell).then((about) => { map.bins = about.bins ?? []; map.draw(); }, onError),
   onPoint: (id) => details.point(id).catch(onError),
+  onKinds: (names) => {
+    const shown = [...names].slice(0, 12).map(([name, kind]) => {
+      const patch = make("i");
+      patch.style.background = KINDS[kind];
+      return make("span", {}, patch, name.length > 24 ? `${name.slice(0, 24)}…` : name);
+    });
+    $("legend-kinds").replaceChildren(...(map.column ? shown : []), names.size > 12 && map.column ? "…" : "");
+  },
   onError,
 });
-map.onKinds = (kinds) => {
-  const shown = [...kinds].slice(0, 12).map(([name, colour]) => {
-    const patch = make("i");
-    patch.style.background = colour;
-    return make("span", {}, patch, name.length > 24 ? `${name.slice(0, 24)}…` : name);
-  });
-  $("legend-kinds").replaceChildren(...(map.column ? shown : []), kinds.size > 12 && map.column ? "…" : "");
-};
 const details = new Details($("details"), { onSelect: (id) => select(id) });
 const labMap = new MapView($("lab-map"), { onError });
-const lab = new Lab(labMap, { onSelect: (id) => { open("map"); select(id); }, onError });
+map.onLoaded = () => labMap.share(map);
+map.onPieces = () => labMap.draw();
+const lab = new Lab(labMap, { onSelect: (id) => { open("map"); select(id); }, sameAxes, onError });
 const health = new Health({ onError });
 let indexes = [];
 let current = null;
+
+/** Loads the map again if the index has been trained since, and its axes are others. */
+async function sameAxes(axes) {
+  if (map.data && axes !== map.data.axes) await map.load(current);
+}
 
 /** Shows a point in the panel and on the map. */
 async function select(id) {
   try {
     const trace = post(`${indexPath(current.name)}/explore/trace`, { ids: [id], k: 1 });
     await details.point(id);
-    const { place } = await trace;
+    const { place, axes } = await trace;
+    await sameAxes(axes);
     map.selectPoint(place);
-    const [px, py] = map.toScreen(place);
-    const { width, height } = map.canvas.getBoundingClientRect();
-    if (px < 0 || py < 0 || px > width || py > height) {
-      [map.view.x, map.view.y] = place;
-      map.moved();
-    }
+    map.reveal(place);
     onError(null);
   } catch (error) { onError(error); }
 }
@@ -59,15 +62,12 @@ async function choose(name) {
   $("facts").textContent = `${short(current.points)} × ${current.dim}, ${current.metric}${current.writable ? "" : ", read-only"}`;
   $("colour").replaceChildren(new Option("none", ""), ...current.columns.map((column) => new Option(column.name, column.name)));
   map.column = "";
-  map.colours = new Map();
   details.show(current);
   lab.show(current);
   health.show(current);
   say("Drawing the map …");
   try {
     await map.load(current);
-    labMap.info = current;
-    Object.assign(labMap, { data: map.data, order: map.order, shade: map.shade });
     $("legend-note").textContent = `${short(map.data.points)} points${map.data.of > map.data.points ? ` of ${short(map.data.of)}` : ""}; the two axes hold ${Math.round(100 * map.data.variance_kept)} % of the variance`;
     map.canvas.dataset.cells = map.data.cells.length;
     say("");
@@ -118,6 +118,7 @@ function setTheme(theme) {
   $("theme").dataset.theme = theme;
   localStorage.setItem("garlic-theme", theme);
   drawRamp();
+  map.cells?.forget();
   map.draw();
   labMap.draw();
 }
@@ -126,7 +127,7 @@ $("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf($("th
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme($("theme").dataset.theme));
 $("index").addEventListener("change", () => choose($("index").value));
 $("show-cells").addEventListener("change", (event) => { map.showCells = event.target.checked; map.draw(); });
-$("show-points").addEventListener("change", (event) => { map.showPoints = event.target.checked; map.moved(); });
+$("show-points").addEventListener("change", (event) => { map.showPoints = event.target.checked; map.draw(); });
 $("colour").addEventListener("change", (event) => map.setColumn(event.target.value));
 $("zoom-in").addEventListener("click", () => map.zoom(1.6));
 $("zoom-out").addEventListener("click", () => map.zoom(1 / 1.6));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Lab, lists, vectors};
+use crate::client::{Lab, lists, save_index, vectors};
 
 fn connect(lab: &Lab) -> TcpStream {
     let stream = TcpStream::connect(lab.address).unwrap();
@@ -69,26 +69,48 @@ fn large_bodies_are_refused_before_and_while_they_are_read() {
 
 #[test]
 fn more_requests_than_allowed_get_429_and_health_is_told_all_the_same() {
-    let lab = Lab::with(|options, _| {
-        options.limits.requests = 1;
-        options.limits.time = Duration::from_secs(600);
+    let lab = Lab::with(|options, folder| {
+        options.limits.requests = 0;
+        save_index(&folder.join("f.garlic"), 50, 3, 1);
+        let path = folder.join("f.garlic").display().to_string();
+        options.indexes.push(path.parse().unwrap());
     });
-    let mut first = connect(&lab);
-    let head = "PUT /v1/indexes/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n";
-    first.write_all(head.as_bytes()).unwrap();
-    while lab.metric("garlic_requests_in_flight") < 1.0 {
-        thread::sleep(Duration::from_millis(1));
-    }
     let refused = lab.get("/v1/indexes");
     refused.expect_error(429, "too_many_requests", &["try again"]);
     assert_eq!(refused.headers["retry-after"], "1");
+    for (path, body) in [
+        ("a", json!({ "dim": 2 })),
+        ("f/compact", json!({})),
+        ("f/recalibrate", json!({})),
+        ("f/search", json!({ "ids": [1] })),
+    ] {
+        lab.post(&format!("/v1/indexes/{path}"), &body)
+            .expect_error(429, "too_many_requests", &[]);
+    }
     assert_eq!(
         (lab.get("/healthz").status, lab.get("/readyz").status),
         (200, 200)
     );
-    first.write_all(b"{\"dim\": 2}").unwrap();
-    assert!(rest(first).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn bodies_that_arrive_slowly_take_no_place_from_other_requests() {
+    let lab = Lab::with(|options, _| options.limits.requests = 1);
+    let mut slow: Vec<TcpStream> = (0..20).map(|_| connect(&lab)).collect();
+    for (number, stream) in slow.iter_mut().enumerate() {
+        let head = format!(
+            "PUT /v1/indexes/a{number} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+    }
+    while lab.metric("garlic_requests_in_flight") < 20.0 {
+        thread::sleep(Duration::from_millis(1));
+    }
     lab.get("/v1/indexes").expect(200);
+    let mut last = slow.pop().unwrap();
+    last.write_all(b"\"dim\": 2}").unwrap();
+    assert!(rest(last).starts_with("HTTP/1.1 200"));
+    lab.get("/v1/indexes/a19").expect(200);
 }
 
 #[test]

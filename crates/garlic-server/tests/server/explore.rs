@@ -32,6 +32,21 @@ fn the_map_has_cells_and_points_that_can_be_asked_for_by_place() {
         (count(""), count("limit=50"), count("left=1e9")),
         (6000, 50, 0)
     );
+    let page = |from: usize| {
+        let path = format!("/v1/indexes/map/explore/points?from={from}&limit=4000&with_ids=true");
+        let body = lab.get(&path).body;
+        let number = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
+        let (json, rows) = (number(4), number(8));
+        let about: serde_json::Value = serde_json::from_slice(&body[16..16 + json]).unwrap();
+        let ids = body[16 + json + 8 * rows..].as_chunks::<8>().0.to_vec();
+        assert_eq!((ids.len(), &about["axes"]), (rows, &map["axes"]));
+        (about["next"].clone(), ids)
+    };
+    let ((next, mut ids), (end, rest)) = (page(0), page(4000));
+    assert_eq!((next, end), (json!(4000), json!(null)));
+    ids.extend(rest);
+    let ids: std::collections::BTreeSet<_> = ids.into_iter().collect();
+    assert_eq!(ids.len(), 6000, "every point once");
     let middle = (map["bounds"][0].as_f64().unwrap() + map["bounds"][2].as_f64().unwrap()) / 2.0;
     let (left, right) = (
         count(&format!("right={middle}")),
@@ -83,6 +98,10 @@ fn a_trace_tells_the_steps_of_the_search_and_what_it_missed() {
     }
     assert_eq!(trace["exact"]["hits"].as_array().unwrap().len(), 5);
     assert!(["bins", "graph"].contains(&trace["method"].as_str().unwrap()));
+    for cell in trace["cells"].as_array().unwrap() {
+        let told = cell["reach"].as_array().unwrap().len();
+        assert_eq!(Some(told as u64), cell["bins_in_reach"].as_u64());
+    }
     let candidates = trace["candidates"].as_array().unwrap();
     assert!(
         hits.iter()

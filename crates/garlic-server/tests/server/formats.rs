@@ -93,6 +93,20 @@ fn binary_requests_and_answers_are_those_of_json() {
         );
     }
 
+    let body = binary(&json!({ "k": 2, "with_vectors": true }), &queries, DIM);
+    let answer = lab.send("POST", "/v1/indexes/a/search", &[BINARY, ACCEPT], &body);
+    let (about, rows, k, rest) = parse(&answer);
+    let (before, found) = rest.split_at((4 + 8) * rows * k);
+    assert_eq!(
+        (&about["dim"], floats(found).len()),
+        (&json!(DIM), rows * k * DIM)
+    );
+    let first = u64::from_le_bytes(before[4 * rows * k..][..8].try_into().unwrap()) as usize;
+    let nearest = [&data[..], &more[..]].concat()
+        [DIM * (if first < 80 { first } else { first - 20 })..][..DIM]
+        .to_vec();
+    assert_eq!(floats(found)[..DIM], nearest);
+
     let asked = json!({ "ids": [101, 5], "with_vectors": true }).to_string();
     let json = ("content-type", "application/json");
     let answer = lab.send(
@@ -172,4 +186,45 @@ fn other_bodies_are_refused() {
     );
     send("application/x-garlic", b"GVC1").expect_error(400, "malformed", &["little-endian"]);
     send("application/x-npy", b"").expect_error(400, "malformed", &[]);
+}
+
+#[test]
+fn answers_with_too_many_vectors_are_refused() {
+    let lab = Lab::with(|options, _| options.limits.vectors = 4 * DIM * 10);
+    let data = vectors(40, DIM, 1);
+    lab.put("/v1/indexes/a", &json!({ "vectors": lists(&data, DIM) }))
+        .expect(200);
+    let ids: Vec<usize> = (0..11).collect();
+    for (path, few, many) in [
+        (
+            "search",
+            json!({ "ids": [1], "k": 10 }),
+            json!({ "ids": [1], "k": 11 }),
+        ),
+        (
+            "search",
+            json!({ "ids": [1], "k": 2, "radius": 9 }),
+            json!({ "ids": [1], "radius": 9 }),
+        ),
+        (
+            "points/get",
+            json!({ "ids": ids[1..] }),
+            json!({ "ids": ids }),
+        ),
+        (
+            "points/scroll",
+            json!({ "limit": 10 }),
+            json!({ "limit": 11 }),
+        ),
+    ] {
+        let path = format!("/v1/indexes/a/{path}");
+        let ask = |body: &Value, with_vectors: bool| {
+            let mut body = body.clone();
+            body["with_vectors"] = with_vectors.into();
+            lab.post(&path, &body)
+        };
+        ask(&few, true).expect(200);
+        ask(&many, false).expect(200);
+        ask(&many, true).expect_error(422, "limit", &["ask for fewer"]);
+    }
 }

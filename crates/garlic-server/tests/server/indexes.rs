@@ -45,6 +45,15 @@ fn indexes_are_created_listed_and_deleted() {
         .expect(200);
     lab.post("/v1/indexes/built/recalibrate", &json!({}))
         .expect(200);
+    lab.post("/v1/indexes/built/retrain", &json!({}))
+        .expect(200);
+    let stats = lab.get("/v1/indexes/built/stats").expect(200);
+    assert_eq!(stats["drift"]["trainings"], 1);
+    let queries = json!({ "vectors": lists(&vectors(120, DIM, 3), DIM) });
+    lab.post("/v1/indexes/built/tune", &queries).expect(200);
+    let few = json!({ "vectors": [[1, 2]] });
+    lab.post("/v1/indexes/built/tune", &few)
+        .expect_error(422, "invalid", &[]);
     lab.delete("/v1/indexes/built").expect(200);
     lab.get("/v1/indexes/built")
         .expect_error(404, "no_index", &["built"]);
