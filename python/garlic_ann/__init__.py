@@ -51,7 +51,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Modules that need more than NumPy, or are needed rarely, are imported when they are first named.
-    if name in ("datasets", "langchain", "llama_index", "plot", "sklearn"):
+    if name in ("datasets", "langchain", "llama_index", "plot", "ray", "sharded", "sklearn"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

@@ -74,6 +74,8 @@ def identifiers(ids: Any) -> NDArray[np.uint64] | list[str]:
         ids = sorted(ids, key=str) if any(isinstance(i, (str, uuid.UUID)) for i in ids) else sorted(ids)
     if isinstance(ids, (str, uuid.UUID)):
         return [str(ids)]
+    if is_plain_iterable(ids):
+        ids = list(ids)
     names = _names(ids)
     if names is not None:
         return names
@@ -91,6 +93,12 @@ def identifiers(ids: Any) -> NDArray[np.uint64] | list[str]:
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"the identifier {array.min()} is negative; identifiers begin with 0")
     return np.array(array, np.uint64, order="C", copy=True)
+
+
+def is_plain_iterable(values: Any) -> bool:
+    """Whether it has values one after the other that NumPy does not see: generators, sets, keys, bitmaps."""
+    is_array = isinstance(values, (str, bytes, list, tuple, range)) or hasattr(values, "dtype") or hasattr(values, "__array__")
+    return isinstance(values, Iterable) and not is_array
 
 
 def _names(ids: Any) -> list[str] | None:
@@ -139,7 +147,7 @@ def filter_of(allowed: Any) -> Filter:
     ``allowed`` is one of these:
 
     - an expression over the columns, as text: ``"lang = 'en' AND year > 2015"`` (see ``docs/guide/columns.md``);
-    - a list or array of identifiers, a set or a bitmap of them (anything with a length that can be iterated over, such as
+    - a list or array of identifiers, a set or a bitmap of them (anything that can be iterated over, such as
       ``pyroaring.BitMap``);
     - an array of booleans with an entry for every row, in the order in which rows were given to the build and to ``add``;
     - a function of an identifier. It is asked about every point once for every state of the index; what it raises, the
@@ -157,8 +165,7 @@ def filter_of(allowed: Any) -> Filter:
         return Filter.of_expression(allowed)
     if callable(allowed):
         return Filter.of_function(allowed)
-    is_array = isinstance(allowed, (list, tuple)) or hasattr(allowed, "__array__")
-    if not is_array and hasattr(allowed, "__len__") and hasattr(allowed, "__iter__"):
+    if is_plain_iterable(allowed):
         listed = list(allowed)
         if any(isinstance(value, (str, uuid.UUID)) for value in listed):
             return Filter.of_ids(listed)

@@ -16,6 +16,7 @@ from ._conditions import Condition, holds, of_dict, sql
 from ._index import Index, open as open_index
 from ._live import Live
 from ._options import IndexParameters, Metric
+from .client import RemoteIndex
 
 TEXT, METADATA = "text", "metadata"
 # Keys of metadata that are columns, too: names, or names with the types of their values.
@@ -23,7 +24,8 @@ Keys = Union[Sequence[str], Mapping[str, Union[type, None]]]
 
 
 class SearchIndex(Protocol):
-    """What a store needs of an index: :class:`garlic_ann.Index`, :class:`garlic_ann.Live`, or anything with these methods."""
+    """What a store needs of an index: :class:`garlic_ann.Index`, :class:`garlic_ann.Live`, an index of
+    :class:`garlic_ann.client.Client`, or anything with these methods."""
 
     @property
     def dim(self) -> int: ...
@@ -80,6 +82,7 @@ class Documents:
         self._parameters: dict[str, Any] = dict(parameters or {})
         self._making = threading.Lock()
         self._numbered: bool | None = None
+        self._columns_read: list[str] | None = None
         self.index: SearchIndex | None = index
         if path is not None and os.path.exists(path):
             self.index = cast("SearchIndex", Live.open(path))
@@ -97,7 +100,7 @@ class Documents:
             raise ValueError("the store has had no documents, so that there is nothing to save; add some")
         if isinstance(index, Live):
             index = cast("SearchIndex", index.snapshot())
-        if not isinstance(index, Index):
+        if not isinstance(index, (Index, RemoteIndex)):
             raise TypeError(f"{type(index).__name__} keeps its documents by itself; there is nothing to save here")
         index.save(path)
 
@@ -171,7 +174,9 @@ class Documents:
     def _keys(self, ids: Sequence[str]) -> list[Any]:
         """Identifiers as the index has them: text, or numbers where it was made with numbers."""
         if self._numbered is None and len(self):
-            self._numbered = cast("SearchIndex", self.index).ids().dtype.kind in "iu"
+            index = cast("SearchIndex", self.index)
+            is_named = index.named if isinstance(index, RemoteIndex) else index.ids().dtype.kind not in "iu"
+            self._numbered = not is_named
         if not self._numbered:
             return list(ids)
         # Of text that is no number there is no point.
@@ -182,7 +187,7 @@ class Documents:
     ) -> list[Found]:
         """The nearest documents, nearest first. ``filter`` is an expression, a dictionary or identifiers."""
         index = self.index
-        if index is None or not len(index):
+        if index is None or (self._columns_read is None and not len(index)):
             return []
         allowed = filter
         if isinstance(filter, Mapping):
@@ -238,14 +243,19 @@ class Documents:
     def remove(self, ids: Iterable[str] | None) -> int:
         """Removes documents, all of them without identifiers, and returns how many there were."""
         index = self.index
-        if index is None:
+        # A server's index that has had no points does not know yet whether they will have names.
+        if index is None or not len(index):
             return 0
         return index.remove(index.ids() if ids is None else self._keys(list(ids)))
 
     def _wanted(self, index: SearchIndex) -> list[str]:
+        """The columns to read. Those of a store stay the same, and a server need not be asked again."""
+        if self._columns_read is not None:
+            return self._columns_read
         have = index.columns
         if METADATA in have:
-            return [name for name in (TEXT, METADATA) if name in have]
+            self._columns_read = [name for name in (TEXT, METADATA) if name in have]
+            return self._columns_read
         return have
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,8 +40,8 @@ class Index(Searchable):
         ``euclidean`` (or ``l2``), ``cosine`` (``cos``; one minus the cosine) or ``inner_product`` (``ip``, ``dot``; minus the
         inner product).
     preset
-        ``default``, or ``paper`` for the published method. An index of the published method cannot change: its first
-        ``add`` builds it.
+        ``default``, or ``paper`` for the published method. An index of the published method is built by its first ``add``; later ones
+        refit the cells that points join.
     seed
         Seed of every random choice. The same vectors, parameters and seed give the same index.
     threads
@@ -202,17 +202,18 @@ class Index(Searchable):
     ) -> NDArray[Any]:
         """Makes the index of its first points and returns their identifiers."""
         handle = self._begin()
-        rows = (ids, columns)
+        # They are needed twice, and a generator has them once.
+        own = None if ids is None else identifiers(ids)
+        rows = (own, columns)
         if handle is None:
             self._handle = _build((x, "own"), rows, self._preset, self._settings, self._threads, self._progress)
         elif x.ndim == 2 and len(x) > _garlic.EXHAUSTIVE_POINTS:
             with Progress(self._progress) as report:
                 self._handle = _garlic.build_like(handle, x, rows, self._threads, report)
         else:
-            return handle.add(x, ids, columns)
-        if ids is None:
+            return handle.add(x, *rows)
+        if own is None:
             return np.arange(len(self._handle))
-        own = identifiers(ids)
         return objects(own, (-1,)) if isinstance(own, list) else own.astype(np.int64)
 
     def _changed(self, handle: _garlic.Handle) -> None:
@@ -268,7 +269,7 @@ class Index(Searchable):
             return _open_same, source
         return from_bytes, (self.to_bytes(),)
 
-    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None:
+    def add_with_ids(self, x: ArrayLike, ids: Identifiers) -> None:
         """:meth:`add` by the name that faiss has for it."""
         self.add(x, ids)
 
@@ -310,13 +311,27 @@ def build(
 ) -> Index:
     """Builds an index of the rows of ``x``.
 
-    ``recall`` is the default recall target of searches. The other parameters are those of :class:`Index`. Identifiers are
-    row numbers unless ``ids`` gives others: whole numbers, or text and UUIDs. ``columns`` has a row for each vector: a data
-    frame of pandas or polars, a table of Arrow, or a dictionary of arrays and lists. Filters are expressions over them. ``partition`` uses cells that were found elsewhere: it has the number of each
-    row's cell, below 2**32, and frames, bins and codes are fitted to these cells. ``queries_like`` is
-    a sample of the queries that will be asked, at least 100, if they do not resemble the rows of ``x``: recall targets are
-    measured with it, as :meth:`Index.tune` does. ``x`` is copied once, so other threads may
-    change it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
+    ``x`` is copied once, so other threads may change it meanwhile. Ctrl-C ends the build with ``KeyboardInterrupt``.
+
+    Parameters
+    ----------
+    x
+        The vectors: an array, a column of lists, a tensor; ``docs/guide/data.md`` lists what else.
+    ids
+        Identifiers: whole numbers, or text and UUIDs. Row numbers unless given.
+    columns
+        A row for each vector: a data frame of pandas or polars, a table of Arrow, or a dictionary of arrays and lists. Filters
+        are expressions over them.
+    recall
+        The default recall target of searches.
+    partition
+        The number of each row's cell, below 2**32, of cells that were found elsewhere. Frames, bins and codes are fitted to
+        these cells.
+    queries_like
+        A sample of the queries that will be asked, at least 100, if they do not resemble the rows of ``x``. Recall targets are
+        measured with it, as :meth:`Index.tune` does.
+    metric, preset, seed, threads, progress, config
+        As of :class:`Index`.
 
     >>> import numpy as np, garlic_ann as garlic
     >>> x = np.random.default_rng(1).normal(size=(400, 6))
@@ -334,7 +349,9 @@ def build(
     return Index._of(_build(source(x), (ids, columns), preset, settings, threads, progress, cells, sample))
 
 
-def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
+def open(
+    path: str | os.PathLike[str], mmap: bool = True, *, vectors: Literal["disk"] | None = None
+) -> Index:
     """Opens an index file.
 
     By default the file is mapped, which takes no time and no memory of its own. While the index is in use, replace the file
@@ -342,12 +359,18 @@ def open(path: str | os.PathLike[str], mmap: bool = True) -> Index:
     keeps working. If the file is overwritten, answers are wrong; if it is shortened, the process ends with a bus error.
     With ``mmap=False`` the whole file is read and checked, and not needed afterwards.
 
+    ``vectors="disk"`` is for data larger than memory. Vectors stay in the file, everything else is read into memory and
+    checked. A search reads the vectors of its candidates from the disk, all at once, and a batch those of its queries together.
+    Such an index is read-only. ``stats()["disk_reads"]`` says how it reads: with ``io_uring`` or with ``threads``.
+
     A pickle of a mapped index that was not changed holds the path, not the bytes, as long as the file is the same. Pickle
     ``index.copy()`` for a reader that has no such file.
     """
+    if vectors not in (None, "disk"):
+        raise ValueError(f'vectors: "disk" or None, not {vectors!r}')
     path = os.path.abspath(path)
-    before = _identity(path) if mmap else None
-    index = Index._of(_garlic.open(path, mmap))
+    before = _identity(path) if mmap and vectors is None else None
+    index = Index._of(_garlic.open(path, vectors or ("mapped" if mmap else "memory")))
     if before is not None and _identity(path) == before:
         index._source = path, before
     return index

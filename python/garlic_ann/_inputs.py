@@ -105,12 +105,12 @@ def _polars(x: Any, what: str) -> Any:
     return values.to_numpy().reshape(len(x), -1)
 
 
-def _arrow(x: Any, what: str) -> NDArray[Any]:
-    """Values of a column of pyarrow: lists as rows."""
+def _arrow(x: Any, what: str, first: int = 0) -> NDArray[Any]:
+    """Values of a column of pyarrow: lists as rows. Errors count rows from ``first`` on."""
     if hasattr(x, "column_names"):
         raise ValueError(f"{what}: this is a table; give one of its columns ({', '.join(x.column_names)})")
     chunks = x.chunks if hasattr(x, "chunks") else [x]
-    arrays, first = [], 0
+    arrays = []
     for chunk in chunks:
         # An extension type, such as that of tensors of one shape, has plain lists inside.
         chunk = getattr(chunk, "storage", chunk)
@@ -122,6 +122,10 @@ def _arrow(x: Any, what: str) -> NDArray[Any]:
     if len({array.shape[1:] for array in arrays}) > 1:
         raise ValueError(f"{what}: the rows are not equally long: {arrays[0].shape[1]} and {arrays[-1].shape[1]} numbers")
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+# For those who know that it is a column of pyarrow.
+arrow_rows = _arrow
 
 
 def _chunk(chunk: Any, what: str, first: int) -> NDArray[Any]:

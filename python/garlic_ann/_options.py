@@ -21,21 +21,26 @@ Graph = Literal["auto", "on", "off"]
 """Whether there is a neighbour graph."""
 
 
-class DefaultParameters(TypedDict, total=False):
-    """Parameters of preset ``default``; :func:`parameters` tells what they mean."""
+class ShardParameters(TypedDict, total=False):
+    """Parameters of each shard of a sharded index; :func:`parameters` tells what they mean."""
 
     keep_variance: float
     max_dim: int
-    cells: int
     axes: int
     anisotropy: float
     rounds: int
-    spill: float
     bin_size: int
     graph: Graph
     code_bits: int
     store: Store
     calibration_queries: int
+
+
+class DefaultParameters(ShardParameters, total=False):
+    """Parameters of preset ``default``."""
+
+    cells: int
+    spill: float
 
 
 class PaperParameters(TypedDict, total=False):

@@ -1,17 +1,19 @@
 """Requests to a server and what its answers mean, without a connection.
 
-Each operation is a generator that yields a request, is sent the answer, and returns the result. The clients differ only in
-how they send.
+Each operation is a generator that yields a request, is sent the answer, and returns the result. Those of an index have its
+name first and are the methods of both clients' indexes, which differ only in how they send.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -23,6 +25,8 @@ from ._arrays import own_vectors, vectors
 BINARY = "application/x-garlic"
 MAGIC = b"GVC1"
 PAGE = 10_000
+# Points whose vectors are read at a time.
+VECTOR_PAGE = 1000
 
 T = TypeVar("T")
 
@@ -208,10 +212,43 @@ def column(values: list[Any]) -> NDArray[Any]:
     return array
 
 
-def search(name: str, queries: ArrayLike, k: int, options: Mapping[str, Any], columns: Sequence[str] | None, stats: bool) -> Steps[Any]:
-    """Neighbours as ``(distances, ids)``, with columns and statistics where they are wanted."""
+def info(name: str) -> Steps[dict[str, Any]]:
+    """Name, number of points, dimension, metric, columns, whether points have names, and whether the index can be changed."""
+    about: dict[str, Any] = yield from ask("GET", index_path(name))
+    return about
+
+
+def stats(name: str) -> Steps[dict[str, Any]]:
+    """Sizes, memory, parameters, drift, training and storage."""
+    about: dict[str, Any] = yield from ask("GET", f"{index_path(name)}/stats")
+    return about
+
+
+def drift(name: str) -> Steps[dict[str, Any]]:
+    """How far the data have moved since the index was built."""
+    return dict((yield from stats(name))["drift"])
+
+
+def search(
+    name: str,
+    queries: ArrayLike,
+    k: int = 10,
+    *,
+    recall: float | None = None,
+    filter: Any = None,
+    probes: int | None = None,
+    bins: float | None = None,
+    rerank: int | None = None,
+    exact: bool = False,
+    columns: Sequence[str] | None = None,
+    return_stats: bool = False,
+) -> Steps[Any]:
+    """The ``k`` nearest neighbours, as :meth:`garlic_ann.Index.search` gives them: ``(distances, ids)``, then ``columns``
+    and statistics where they are asked for. ``filter`` is an expression or identifiers."""
+    options = {"recall": recall, "filter": expression(filter), "probes": probes, "bins": bins, "rerank": rerank}
     q = vectors(queries, "queries")
-    about = {key: value for key, value in options.items() if value is not None} | {"k": k, "with_stats": stats}
+    about: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    about |= {"k": k, "exact": exact, "with_stats": return_stats}
     if columns is not None:
         about["columns"] = list(columns)
     shape = (*q.shape[:-1], k)
@@ -231,17 +268,23 @@ def search(name: str, queries: ArrayLike, k: int, options: Mapping[str, Any], co
     result: list[Any] = [distances.reshape(shape), ids.reshape(shape)]
     if columns is not None:
         result.append(column_arrays(found["columns"], shape, filled))
-    if stats:
+    if return_stats:
         result.append(found["stats"])
     return tuple(result)
 
 
+def knn_query(name: str, data: ArrayLike, k: int = 10, filter: Any = None) -> Steps[tuple[NDArray[Any], NDArray[np.float32]]]:
+    """:func:`search` as hnswlib has it: identifiers first."""
+    distances, found = yield from search(name, data, k, filter=filter)
+    return found, distances
+
+
 def range_search(
-    name: str, queries: ArrayLike, radius: float, recall: float | None, allowed: Any
+    name: str, queries: ArrayLike, radius: float, *, recall: float | None = None, filter: Any = None
 ) -> Steps[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]]:
-    """All points within a radius: limits, distances and identifiers."""
+    """All points within ``radius``: limits, distances and identifiers, as :meth:`garlic_ann.Index.range_search` gives them."""
     q = vectors(queries, "queries")
-    about = {"radius": float(radius), "recall": recall, "filter": expression(allowed)}
+    about = {"radius": float(radius), "recall": recall, "filter": expression(filter)}
     about = {key: value for key, value in about.items() if value is not None}
     headers = {"content-type": BINARY, "accept": BINARY}
     request = Request("POST", f"{index_path(name)}/search", packed(about, rows_of(q)), headers)
@@ -253,6 +296,21 @@ def range_search(
     else:
         ids = np.frombuffer(rest, "<u8").astype(np.int64).reshape(distances.shape)[filled]
     return np.concatenate([[0], np.cumsum(counts)]), distances[filled], ids
+
+
+def add(name: str, x: ArrayLike, ids: Any = None, columns: Any = None) -> Steps[NDArray[Any]]:
+    """Adds vectors, all or none, and returns their identifiers. They are on the device of the server then."""
+    return (yield from write(name, x, ids, columns, "add"))
+
+
+def upsert(name: str, x: ArrayLike, ids: Any, columns: Any = None) -> Steps[NDArray[Any]]:
+    """Adds vectors, and replaces vectors and columns of those that exist, all or none."""
+    return (yield from write(name, x, ids, columns, "upsert"))
+
+
+def update(name: str, x: ArrayLike, ids: Any) -> Steps[NDArray[Any]]:
+    """Replaces the vectors of points that exist, all or none. Their columns stay."""
+    return (yield from write(name, x, ids, None, "update"))
 
 
 def write(name: str, x: ArrayLike, ids: Any, columns: Any, mode: str) -> Steps[NDArray[Any]]:
@@ -268,18 +326,19 @@ def write(name: str, x: ArrayLike, ids: Any, columns: Any, mode: str) -> Steps[N
     return column(written) if written and isinstance(written[0], str) else np.array(written, np.int64)
 
 
-def remove(name: str, ids: Any, allowed: str | None) -> Steps[int]:
-    body: dict[str, Any] = {"filter": allowed} if ids is None else {"ids": ids_list(ids)}
+def remove(name: str, ids: Any = None, *, filter: str | None = None) -> Steps[int]:
+    """Removes points by identifiers or by a filter, and returns how many there were."""
+    body: dict[str, Any] = {"filter": filter} if ids is None else {"ids": ids_list(ids)}
     found = yield from ask("POST", f"{index_path(name)}/points/delete", body)
     return int(found["removed"])
 
 
 def get(name: str, ids: Any) -> Steps[NDArray[np.float32]]:
-    """Vectors of identifiers."""
+    """The vectors of some identifiers, one per row; a single identifier gives one vector."""
     listed = ids_list(ids)
     parts = []
-    for start in range(0, max(len(listed), 1), PAGE):
-        body = {"ids": listed[start : start + PAGE], "columns": [], "with_vectors": True}
+    for start in range(0, max(len(listed), 1), VECTOR_PAGE):
+        body = {"ids": listed[start : start + VECTOR_PAGE], "columns": [], "with_vectors": True}
         headers = {"content-type": "application/json", "accept": BINARY}
         request = Request("POST", f"{index_path(name)}/points/get", json.dumps(body).encode(), headers)
         parts.append(unpacked(check((yield request)))[1])
@@ -287,18 +346,20 @@ def get(name: str, ids: Any) -> Steps[NDArray[np.float32]]:
     return rows[0] if is_one(ids) else rows
 
 
-def rows(name: str, ids: Any, columns: Sequence[str] | None) -> Steps[dict[str, NDArray[Any]]]:
-    """Columns of identifiers."""
+def rows(name: str, ids: Any, columns: Sequence[str] | None = None) -> Steps[dict[str, NDArray[Any]]]:
+    """The columns of some identifiers as arrays, all columns unless ``columns`` names some."""
     listed = ids_list(ids)
-    body = {"ids": listed, "columns": None if columns is None else list(columns)}
-    found = yield from ask("POST", f"{index_path(name)}/points/get", body)
-    points = [point.get("columns", {}) for point in found["points"]]
+    points: list[dict[str, Any]] = []
+    for start in range(0, len(listed), PAGE):
+        body = {"ids": listed[start : start + PAGE], "columns": None if columns is None else list(columns)}
+        found = yield from ask("POST", f"{index_path(name)}/points/get", body)
+        points.extend(point.get("columns", {}) for point in found["points"])
     shape = () if is_one(ids) else (len(points),)
     return column_arrays(points, shape, np.arange(len(points)))
 
 
 def contains(name: str, ids: Any) -> Steps[NDArray[np.bool_]]:
-    """For each identifier, whether it is there."""
+    """For each identifier, whether the index has it."""
     listed = ids_list(ids)
     there: set[Any] = set()
     for start in range(0, len(listed), PAGE):
@@ -312,12 +373,12 @@ def contains(name: str, ids: Any) -> Steps[NDArray[np.bool_]]:
     return np.array([i in there for i in listed], bool)
 
 
-def ids(name: str, allowed: str | None) -> Steps[NDArray[Any]]:
-    """Identifiers of all points."""
+def ids(name: str, filter: str | None = None) -> Steps[NDArray[Any]]:
+    """Identifiers of all points, or of those that a filter allows."""
     found: list[Any] = []
     start: int | None = 0
     while start is not None:
-        body: dict[str, Any] = {"limit": PAGE, "from": start, "filter": allowed, "columns": []}
+        body: dict[str, Any] = {"limit": PAGE, "from": start, "filter": filter, "columns": []}
         page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
         found.extend(point["id"] for point in page["points"])
         start = page["next"]
@@ -336,14 +397,44 @@ def create(name: str, dim: int | None, x: ArrayLike | None, ids: Any, columns: A
     return json.loads(check((yield request)))
 
 
-def count(name: str, allowed: Any) -> Steps[int]:
-    found = yield from ask("POST", f"{index_path(name)}/points/count", {"filter": expression(allowed)})
+def count(name: str, filter: Any = None) -> Steps[int]:
+    """Number of points, or of those that a filter allows."""
+    found = yield from ask("POST", f"{index_path(name)}/points/count", {"filter": expression(filter)})
     return int(found["count"])
 
 
-def download(name: str) -> Steps[bytes]:
+def compact(name: str) -> Steps[None]:
+    """Writes the index anew, without removed points and with an empty log."""
+    yield from ask("POST", f"{index_path(name)}/compact", {})
+
+
+def recalibrate(name: str) -> Steps[None]:
+    """Measures again what recall targets take."""
+    yield from ask("POST", f"{index_path(name)}/recalibrate", {})
+
+
+def retrain(name: str) -> Steps[None]:
+    """Trains axes, cells, bins and calibration again, from all points, as a build would."""
+    yield from ask("POST", f"{index_path(name)}/retrain", {})
+
+
+def tune(name: str, queries: ArrayLike) -> Steps[None]:
+    """Measures what recall targets take for queries like these, at least 100 of them."""
+    request = Request("POST", f"{index_path(name)}/tune", packed({}, rows_of(queries)), {"content-type": BINARY})
+    check((yield request))
+
+
+def to_bytes(name: str) -> Steps[bytes]:
+    """The index as a file; :func:`garlic_ann.from_bytes` reads it."""
     return check((yield Request("GET", f"{index_path(name)}/snapshot")))
 
 
-def restore(name: str, data: bytes) -> Steps[None]:
-    check((yield Request("PUT", f"{index_path(name)}/snapshot", data, {"content-type": "application/octet-stream"})))
+def save(name: str, path: str | os.PathLike[str]) -> Steps[None]:
+    """Writes the index to a file here; :func:`garlic_ann.open` reads it."""
+    Path(path).write_bytes((yield from to_bytes(name)))
+
+
+def restore(name: str, data: bytes | Path) -> Steps[None]:
+    """Creates an index from a file."""
+    body = data.read_bytes() if isinstance(data, Path) else data
+    check((yield Request("PUT", f"{index_path(name)}/snapshot", body, {"content-type": "application/octet-stream"})))

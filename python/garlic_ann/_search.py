@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union, over
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import own_vectors, vectors
+from ._arrays import identifiers, is_plain_iterable, own_vectors, vectors
 from ._columns import arrays
 from ._garlic import Filter, Handle, Table, route
 from ._html import page
@@ -29,9 +29,9 @@ class ArrowStream(Protocol):
 Found = tuple[NDArray[np.float32], NDArray[Any]]
 Arrays = dict[str, NDArray[Any]]
 # Whole numbers, or text and UUIDs.
-Identifiers = Union[ArrayLike, uuid.UUID, Iterable[uuid.UUID]]
+Identifiers = Union[ArrayLike, uuid.UUID, Iterable[int], Iterable[str], Iterable[uuid.UUID]]
 Columns = Union[Mapping[str, Union[ArrayLike, Sequence[Any]]], ArrowStream]
-Allowed = Union[ArrayLike, Iterable[int], Iterable[uuid.UUID], Callable[[Any], Any], Filter]
+Allowed = Union[Identifiers, Callable[[Any], Any], Filter]
 
 
 class SearchOptions(TypedDict, total=False):
@@ -106,7 +106,7 @@ class Searchable:
         True
         """
         handle = self._peek()
-        return np.zeros(np.shape(np.asarray(ids)), bool) if handle is None else handle.contains_all(ids)
+        return np.zeros(len(identifiers(ids)), bool) if handle is None else handle.contains_all(ids)
 
     def get(self, ids: Identifiers) -> NDArray[np.float32]:
         """The vectors of some identifiers, one per row; a single identifier gives one vector.
@@ -471,8 +471,8 @@ class Searchable:
 
         ``rebuild`` says whether :meth:`retrain` would pay. ``correction`` is above 1 if recall targets were missed since
         the index changed; searches then aim at that many times fewer misses. ``reads_everything`` says whether searches
-        have to read all points until the next training. An index of preset ``paper`` cannot change and raises
-        ``ValueError``.
+        have to read all points until the next training. An index of preset ``paper`` keeps no track of it and
+        raises ``ValueError``.
         """
         found: dict[str, Any] = json.loads(self._have().drift())
         return found
@@ -508,6 +508,7 @@ class Searchable:
         handle = self._peek() if self._handle is not None else None
         return None if handle is None else page(repr(self), json.loads(handle.stats()), handle.cell_sizes())
 
+
 def _is_one(ids: Any) -> bool:
-    """Whether it is one identifier, not a list."""
-    return isinstance(ids, (str, uuid.UUID)) or np.ndim(ids) == 0
+    """Whether it is one identifier, not several."""
+    return not is_plain_iterable(ids) and (isinstance(ids, (str, uuid.UUID)) or np.ndim(ids) == 0)

@@ -11,23 +11,24 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import ssl
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _remote
 from ._remote import Answer, MissingError, RefusedError, Request, ServerError, Steps
 
 __all__ = ["AsyncClient", "AsyncRemoteIndex", "Client", "MissingError", "RefusedError", "RemoteIndex", "ServerError"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -44,6 +45,26 @@ class _Server:
         self.timeout = timeout
         self.name = parts.netloc.rpartition("@")[2]
         self.headers = {"authorization": f"Bearer {key}"} if key else {}
+
+
+def _waits(operation: Callable[Concatenate[str, P], Steps[T]]) -> Callable[Concatenate[RemoteIndex, P], T]:
+    """The method of an index that does this operation and waits until it is done."""
+
+    @functools.wraps(operation)
+    def method(self: RemoteIndex, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._client._run(operation(self.name, *args, **kwargs))
+
+    return method
+
+
+def _awaits(operation: Callable[Concatenate[str, P], Steps[T]]) -> Callable[Concatenate[AsyncRemoteIndex, P], Coroutine[Any, Any, T]]:
+    """The same for ``asyncio``."""
+
+    @functools.wraps(operation)
+    async def method(self: AsyncRemoteIndex, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._client._run(operation(self.name, *args, **kwargs))
+
+    return method
 
 
 class RemoteIndex:
@@ -68,114 +89,51 @@ class RemoteIndex:
         return int(self.info()["dim"])
 
     @property
+    def d(self) -> int:
+        """The same as :attr:`dim`."""
+        return self.dim
+
+    @property
+    def ntotal(self) -> int:
+        """Number of points."""
+        return self.count()
+
+    @property
     def metric(self) -> str:
         """``euclidean``, ``cosine`` or ``inner_product``."""
         return str(self.info()["metric"])
+
+    @property
+    def named(self) -> bool:
+        """Whether points have text as identifiers, not numbers."""
+        return bool(self.info()["named"])
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
         return [column["name"] for column in self.info()["columns"]]
 
-    def drift(self) -> dict[str, Any]:
-        """How far the data have moved since the index was built."""
-        return dict(self.stats()["drift"])
-
-    def save(self, path: str | Path) -> None:
-        """Writes the index to a file here; :func:`garlic_ann.open` reads it."""
-        Path(path).write_bytes(self.to_bytes())
-
-    def info(self) -> dict[str, Any]:
-        """Name, number of points, dimension, metric, columns, and whether it can be changed."""
-        return self._client._run(_remote.ask("GET", _remote.index_path(self.name)))
-
-    def count(self, filter: Any = None) -> int:
-        """Number of points, or of those that a filter allows."""
-        return self._client._run(_remote.count(self.name, filter))
-
-    def stats(self) -> dict[str, Any]:
-        """Sizes, memory, parameters, drift, training and storage."""
-        return self._client._run(_remote.ask("GET", _remote.index_path(self.name) + "/stats"))
-
-    def search(
-        self,
-        queries: ArrayLike,
-        k: int = 10,
-        *,
-        recall: float | None = None,
-        filter: Any = None,
-        probes: int | None = None,
-        bins: float | None = None,
-        rerank: int | None = None,
-        exact: bool = False,
-        columns: Sequence[str] | None = None,
-        return_stats: bool = False,
-    ) -> Any:
-        """The ``k`` nearest neighbours, as :meth:`garlic_ann.Index.search` gives them: ``(distances, ids)``, then ``columns``
-        and statistics where they are asked for. ``filter`` is an expression or identifiers."""
-        return self._client._run(_remote.search(
-            self.name,
-            queries,
-            k,
-            {
-                "recall": recall,
-                "filter": _remote.expression(filter),
-                "probes": probes,
-                "bins": bins,
-                "rerank": rerank,
-                "exact": exact,
-            },
-            columns,
-            return_stats,
-        ))
-
-    def range_search(self, queries: ArrayLike, radius: float, *, recall: float | None = None, filter: Any = None) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]:
-        """All points within ``radius``: limits, distances and identifiers, as :meth:`garlic_ann.Index.range_search` gives them."""
-        return self._client._run(_remote.range_search(self.name, queries, radius, recall, filter))
-
-    def add(self, x: ArrayLike, ids: Any = None, columns: Any = None) -> NDArray[Any]:
-        """Adds vectors, all or none, and returns their identifiers. They are on the device of the server then."""
-        return self._client._run(_remote.write(self.name, x, ids, columns, "add"))
-
-    def upsert(self, x: ArrayLike, ids: Any, columns: Any = None) -> NDArray[Any]:
-        """Adds vectors, and replaces vectors and columns of those that exist, all or none."""
-        return self._client._run(_remote.write(self.name, x, ids, columns, "upsert"))
-
-    def update(self, x: ArrayLike, ids: Any) -> NDArray[Any]:
-        """Replaces the vectors of points that exist, all or none. Their columns stay."""
-        return self._client._run(_remote.write(self.name, x, ids, None, "update"))
-
-    def remove(self, ids: Any = None, *, filter: str | None = None) -> int:
-        """Removes points by identifiers or by a filter, and returns how many there were."""
-        return self._client._run(_remote.remove(self.name, ids, filter))
-
-    def get(self, ids: Any) -> NDArray[np.float32]:
-        """The vectors of some identifiers, one per row; a single identifier gives one vector."""
-        return self._client._run(_remote.get(self.name, ids))
-
-    def rows(self, ids: Any, columns: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-        """The columns of some identifiers as arrays, all columns unless ``columns`` names some."""
-        return self._client._run(_remote.rows(self.name, ids, columns))
-
-    def contains(self, ids: Any) -> NDArray[np.bool_]:
-        """For each identifier, whether the index has it."""
-        return self._client._run(_remote.contains(self.name, ids))
-
-    def ids(self, filter: str | None = None) -> NDArray[Any]:
-        """Identifiers of all points, or of those that a filter allows."""
-        return self._client._run(_remote.ids(self.name, filter))
-
-    def compact(self) -> None:
-        """Writes the index anew, without removed points and with an empty log."""
-        self._client._run(_remote.ask("POST", _remote.index_path(self.name) + "/compact", {}))
-
-    def recalibrate(self) -> None:
-        """Measures again what recall targets take."""
-        self._client._run(_remote.ask("POST", _remote.index_path(self.name) + "/recalibrate", {}))
-
-    def to_bytes(self) -> bytes:
-        """The index as a file; :func:`garlic_ann.from_bytes` reads it."""
-        return self._client._run(_remote.download(self.name))
+    info = _waits(_remote.info)
+    count = _waits(_remote.count)
+    stats = _waits(_remote.stats)
+    drift = _waits(_remote.drift)
+    search = _waits(_remote.search)
+    knn_query = _waits(_remote.knn_query)
+    range_search = _waits(_remote.range_search)
+    add = _waits(_remote.add)
+    upsert = _waits(_remote.upsert)
+    update = _waits(_remote.update)
+    remove = _waits(_remote.remove)
+    get = _waits(_remote.get)
+    rows = _waits(_remote.rows)
+    contains = _waits(_remote.contains)
+    ids = _waits(_remote.ids)
+    compact = _waits(_remote.compact)
+    recalibrate = _waits(_remote.recalibrate)
+    retrain = _waits(_remote.retrain)
+    tune = _waits(_remote.tune)
+    to_bytes = _waits(_remote.to_bytes)
+    save = _waits(_remote.save)
 
 
 class Client:
@@ -236,7 +194,7 @@ class Client:
 
     def restore(self, name: str, data: bytes | Path) -> RemoteIndex:
         """Creates an index from a file that :meth:`RemoteIndex.to_bytes` or ``garlic build`` made."""
-        self._run(_remote.restore(name, data.read_bytes() if isinstance(data, Path) else data))
+        self._run(_remote.restore(name, data))
         return self.index(name)
 
     def _run(self, steps: Steps[T]) -> T:
@@ -285,7 +243,7 @@ class Client:
 
 
 class AsyncRemoteIndex:
-    """An index of a server, for ``asyncio``. :meth:`AsyncClient.index` gives it."""
+    """An index of a server, for ``asyncio``: the methods of :class:`RemoteIndex`, to be awaited."""
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self._client = client
@@ -294,105 +252,27 @@ class AsyncRemoteIndex:
     def __repr__(self) -> str:
         return f"AsyncRemoteIndex({self.name!r} at {self._client})"
 
-    async def drift(self) -> dict[str, Any]:
-        """How far the data have moved since the index was built."""
-        return dict((await self.stats())["drift"])
-
-    async def save(self, path: str | Path) -> None:
-        """Writes the index to a file here; :func:`garlic_ann.open` reads it."""
-        Path(path).write_bytes(await self.to_bytes())
-
-    async def info(self) -> dict[str, Any]:
-        """Name, number of points, dimension, metric, columns, and whether it can be changed."""
-        return await self._client._run(_remote.ask("GET", _remote.index_path(self.name)))
-
-    async def count(self, filter: Any = None) -> int:
-        """Number of points, or of those that a filter allows."""
-        return await self._client._run(_remote.count(self.name, filter))
-
-    async def stats(self) -> dict[str, Any]:
-        """Sizes, memory, parameters, drift, training and storage."""
-        return await self._client._run(_remote.ask("GET", _remote.index_path(self.name) + "/stats"))
-
-    async def search(
-        self,
-        queries: ArrayLike,
-        k: int = 10,
-        *,
-        recall: float | None = None,
-        filter: Any = None,
-        probes: int | None = None,
-        bins: float | None = None,
-        rerank: int | None = None,
-        exact: bool = False,
-        columns: Sequence[str] | None = None,
-        return_stats: bool = False,
-    ) -> Any:
-        """The ``k`` nearest neighbours, as :meth:`garlic_ann.Index.search` gives them: ``(distances, ids)``, then ``columns``
-        and statistics where they are asked for. ``filter`` is an expression or identifiers."""
-        return await self._client._run(_remote.search(
-            self.name,
-            queries,
-            k,
-            {
-                "recall": recall,
-                "filter": _remote.expression(filter),
-                "probes": probes,
-                "bins": bins,
-                "rerank": rerank,
-                "exact": exact,
-            },
-            columns,
-            return_stats,
-        ))
-
-    async def range_search(self, queries: ArrayLike, radius: float, *, recall: float | None = None, filter: Any = None) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[Any]]:
-        """All points within ``radius``: limits, distances and identifiers, as :meth:`garlic_ann.Index.range_search` gives them."""
-        return await self._client._run(_remote.range_search(self.name, queries, radius, recall, filter))
-
-    async def add(self, x: ArrayLike, ids: Any = None, columns: Any = None) -> NDArray[Any]:
-        """Adds vectors, all or none, and returns their identifiers. They are on the device of the server then."""
-        return await self._client._run(_remote.write(self.name, x, ids, columns, "add"))
-
-    async def upsert(self, x: ArrayLike, ids: Any, columns: Any = None) -> NDArray[Any]:
-        """Adds vectors, and replaces vectors and columns of those that exist, all or none."""
-        return await self._client._run(_remote.write(self.name, x, ids, columns, "upsert"))
-
-    async def update(self, x: ArrayLike, ids: Any) -> NDArray[Any]:
-        """Replaces the vectors of points that exist, all or none. Their columns stay."""
-        return await self._client._run(_remote.write(self.name, x, ids, None, "update"))
-
-    async def remove(self, ids: Any = None, *, filter: str | None = None) -> int:
-        """Removes points by identifiers or by a filter, and returns how many there were."""
-        return await self._client._run(_remote.remove(self.name, ids, filter))
-
-    async def get(self, ids: Any) -> NDArray[np.float32]:
-        """The vectors of some identifiers, one per row; a single identifier gives one vector."""
-        return await self._client._run(_remote.get(self.name, ids))
-
-    async def rows(self, ids: Any, columns: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-        """The columns of some identifiers as arrays, all columns unless ``columns`` names some."""
-        return await self._client._run(_remote.rows(self.name, ids, columns))
-
-    async def contains(self, ids: Any) -> NDArray[np.bool_]:
-        """For each identifier, whether the index has it."""
-        return await self._client._run(_remote.contains(self.name, ids))
-
-    async def ids(self, filter: str | None = None) -> NDArray[Any]:
-        """Identifiers of all points, or of those that a filter allows."""
-        return await self._client._run(_remote.ids(self.name, filter))
-
-    async def compact(self) -> None:
-        """Writes the index anew, without removed points and with an empty log."""
-        await self._client._run(_remote.ask("POST", _remote.index_path(self.name) + "/compact", {}))
-
-    async def recalibrate(self) -> None:
-        """Measures again what recall targets take."""
-        await self._client._run(_remote.ask("POST", _remote.index_path(self.name) + "/recalibrate", {}))
-
-    async def to_bytes(self) -> bytes:
-        """The index as a file; :func:`garlic_ann.from_bytes` reads it."""
-        return await self._client._run(_remote.download(self.name))
+    info = _awaits(_remote.info)
+    count = _awaits(_remote.count)
+    stats = _awaits(_remote.stats)
+    drift = _awaits(_remote.drift)
+    search = _awaits(_remote.search)
+    knn_query = _awaits(_remote.knn_query)
+    range_search = _awaits(_remote.range_search)
+    add = _awaits(_remote.add)
+    upsert = _awaits(_remote.upsert)
+    update = _awaits(_remote.update)
+    remove = _awaits(_remote.remove)
+    get = _awaits(_remote.get)
+    rows = _awaits(_remote.rows)
+    contains = _awaits(_remote.contains)
+    ids = _awaits(_remote.ids)
+    compact = _awaits(_remote.compact)
+    recalibrate = _awaits(_remote.recalibrate)
+    retrain = _awaits(_remote.retrain)
+    tune = _awaits(_remote.tune)
+    to_bytes = _awaits(_remote.to_bytes)
+    save = _awaits(_remote.save)
 
 
 class AsyncClient:
@@ -452,7 +332,7 @@ class AsyncClient:
 
     async def restore(self, name: str, data: bytes | Path) -> AsyncRemoteIndex:
         """Creates an index from a file that :meth:`RemoteIndex.to_bytes` or ``garlic build`` made."""
-        await self._run(_remote.restore(name, data.read_bytes() if isinstance(data, Path) else data))
+        await self._run(_remote.restore(name, data))
         return self.index(name)
 
     async def _run(self, steps: Steps[T]) -> T:

@@ -41,8 +41,8 @@ class GarlicVectorStore(VectorStore):
     embedding
         Makes vectors of texts.
     index
-        An index to use: a :class:`garlic_ann.Index`, a :class:`garlic_ann.Live`, or anything with their methods. Without one,
-        the first documents make one.
+        An index to use: a :class:`garlic_ann.Index`, a :class:`garlic_ann.Live`, an index of a
+        :class:`garlic_ann.client.Client`, or anything with their methods. Without one, the first documents make one.
     path
         An index directory, made or opened, that keeps every change (:class:`garlic_ann.Live`). Without it, the index is in
         memory; :meth:`save` writes it to a file.

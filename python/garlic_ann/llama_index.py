@@ -65,7 +65,8 @@ class GarlicVectorStore(BasePydanticVectorStore):
     Parameters
     ----------
     index
-        An index to use: a :class:`garlic_ann.Index`, a :class:`garlic_ann.Live`, or anything with their methods. Without one,
+        An index to use: a :class:`garlic_ann.Index`, a :class:`garlic_ann.Live`, an index of a
+        :class:`garlic_ann.client.Client`, or anything with their methods. Without one,
         the first nodes make one.
     path
         An index directory, made or opened, that keeps every change. Without it, the index is in memory; :meth:`persist`
@@ -210,7 +211,7 @@ class GarlicVectorStore(BasePydanticVectorStore):
         return [str(id) for id in allowed or []]
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Writes the index to a file, which :meth:`from_persist_path` reads. An index directory has everything already."""
+        """Writes the index to a file, which :meth:`from_persist_path` reads. A directory and a server keep everything themselves."""
         if fs is not None and type(fs).__name__ != "LocalFileSystem":
             raise ValueError("an index file is written to a local path; use it without fs=, and copy it")
         if self._documents.is_local and self.client is not None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import uuid
 import warnings
 from pathlib import Path
 
@@ -71,3 +72,29 @@ def built(points):
     import garlic_ann as garlic
 
     return garlic.build(points, seed=1)
+
+
+@pytest.fixture(scope="session")
+def server(program, tmp_path_factory):
+    """The address of a server whose indexes are made by :func:`make_remote`."""
+    from served import served
+
+    with served(program, "--root", tmp_path_factory.mktemp("served")) as url:
+        yield url
+
+
+@pytest.fixture
+def make_remote(server):
+    """Makes empty indexes of a server, which live as long as the test."""
+    from garlic_ann.client import Client
+
+    with Client(server) as client:
+        made = []
+
+        def make(dim, metric="cosine"):
+            made.append(client.create(uuid.uuid4().hex, dim, metric=metric))
+            return made[-1]
+
+        yield make
+        for index in made:
+            client.delete(index.name)

@@ -125,7 +125,8 @@ def test_a_whole_run(load, many_points, queries, benchmark, metric, ours, batch)
         assert additional["exact_distances"] < len(many_points) or recall > 0.9
         assert additional["dist_comps"] == pytest.approx(additional["distance_equivalents"] * 2 * len(queries))
         works.append(additional["distance_equivalents"])
-    assert works[-1] > works[0] > 0
+    # The highest targets may leave the graph for cells and bins, whose codes are shorter.
+    assert max(works) > works[0] > 0
 
 
 def test_missing_answers_are_left_out(load, points):

@@ -82,6 +82,22 @@ def test_every_change_by_name(pages, x):
     assert len(pages.table()) == 201
 
 
+def test_identifiers_are_anything_that_can_be_iterated_over(x):
+    for names, other in ((["a", "b", "c"], "d"), ([5, 6, 7], 8)):
+        keys = dict.fromkeys(names)
+        index = garlic.build(x[:3], ids=keys.keys())
+        assert index.add(x[3:5], ids=(f"{other}{i}" if other == "d" else other + i for i in range(2))).shape == (2,)
+        for some in (set(names), frozenset(names), keys.keys(), iter(names)):
+            assert index.get(some).shape == (3, 6)
+        assert index.contains(set(names)).tolist() == [True] * 3 == (~garlic.Index(6).contains(keys.keys())).tolist()
+        assert set(index.search(x[0], k=5, filter=iter(names))[1]) - {None, -1} == set(names)
+        assert index.remove(name for name in names[1:]) == 2 and len(index) == 3
+    many = garlic.Index(6)
+    assert len(many.add(np.tile(x, (25, 1)), ids=(f"n{i}" for i in range(5000)))) == len(many) == 5000
+    with pytest.raises(ValueError, match="whole numbers are needed"):
+        garlic.build(x[:1], ids=b"a")
+
+
 def test_files_and_directories_keep_them(pages, x, tmp_path):
     pages.remove(["page 5"])
     pages.save(tmp_path / "pages.garlic")
@@ -220,23 +236,23 @@ COMPARISONS = st.tuples(
     st.sampled_from(["a", "b", "c"]), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), st.integers(-3, 3)
 ).map(lambda t: " ".join(map(str, t)))
 TEXTS = st.tuples(st.just("s"), st.sampled_from(["==", "!=", "<", ">="]), st.sampled_from(["'x'", "'y'", "''"])).map(" ".join)
-QUERIES = st.recursive(
-    st.one_of(COMPARISONS, TEXTS),
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
-        inner.map(lambda q: f"not ({q})"),
-    ),
-    max_leaves=6,
-)
 
 
-@settings(max_examples=150, deadline=None)
-@given(query=QUERIES, seed=st.integers(0, 5))
-def test_expressions_allow_what_pandas_queries_allow(query, seed):
+def combined(conditions):
+    return st.recursive(
+        conditions,
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+            inner.map(lambda q: f"not ({q})"),
+        ),
+        max_leaves=6,
+    )
+
+
+def frame_of(random):
     import pandas
 
-    random = np.random.default_rng(seed)
-    frame = pandas.DataFrame(
+    return pandas.DataFrame(
         {
             "a": random.integers(-3, 4, 50),
             "b": random.integers(-3, 4, 50).astype(np.int8),
@@ -244,6 +260,24 @@ def test_expressions_allow_what_pandas_queries_allow(query, seed):
             "s": random.choice(["x", "y", "", "z"], 50),
         }
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(query=combined(st.one_of(COMPARISONS, TEXTS)), seed=st.integers(0, 5))
+def test_expressions_allow_what_pandas_queries_allow(query, seed):
+    random = np.random.default_rng(seed)
+    check_as_in_pandas(query, frame_of(random), random)
+
+
+@settings(max_examples=100, deadline=None)
+@given(query=combined(COMPARISONS), seed=st.integers(0, 5))
+def test_missing_values_are_unknown_as_in_pandas(query, seed):
+    random = np.random.default_rng(seed)
+    frame = frame_of(random)[["a", "b", "c"]].astype({"a": "Int64", "b": "Int8", "c": "Float64"})
+    check_as_in_pandas(query, frame.mask(random.random(frame.shape) < 0.3), random)
+
+
+def check_as_in_pandas(query, frame, random):
     x = random.normal(size=(50, 2))
     ids = [f"r{i}" for i in range(50)]
     index = garlic.build(x, ids=ids, columns=frame, threads=1)

@@ -1,4 +1,4 @@
-"""The vector store of LangChain: LangChain's own suite, in memory and in a directory, and what the suite does not ask for."""
+"""The vector store of LangChain: LangChain's own suite, in memory, in a directory and on a server, and what the suite does not ask for."""
 
 import asyncio
 import json
@@ -35,6 +35,12 @@ class TestOfAnIndex(VectorStoreIntegrationTests):
         return GarlicVectorStore(self.get_embeddings(), garlic.Index(6, metric="cosine"))
 
 
+class TestOfAServer(VectorStoreIntegrationTests):
+    @pytest.fixture()
+    def vectorstore(self, make_remote):
+        return GarlicVectorStore(self.get_embeddings(), make_remote(6))
+
+
 class Plane(Embeddings):
     """Texts are numbers: the angle of a vector."""
 
@@ -56,9 +62,14 @@ METADATA = [
 ]
 
 
-@pytest.fixture(params=[(), {"year": int, "lang": str}], ids=["metadata", "columns"])
+KEYS = [(), {"year": int, "lang": str}]
+
+
+@pytest.fixture(params=[(keys, place) for keys in KEYS for place in ("memory", "server")], ids=lambda param: f"{'columns' if param[0] else 'metadata'}-{param[1]}")
 def store(request):
-    return GarlicVectorStore.from_texts(TEXTS, Plane(), METADATA, ids=list("abcde"), columns=request.param)
+    columns, place = request.param
+    index = request.getfixturevalue("make_remote")(2) if place == "server" else None
+    return GarlicVectorStore.from_texts(TEXTS, Plane(), METADATA, ids=list("abcde"), index=index, columns=columns)
 
 
 def ids(documents):

@@ -35,10 +35,15 @@ def nodes():
     ]
 
 
-@pytest.fixture(params=[(), {"year": int, "lang": str}], ids=["metadata", "columns"])
+KEYS = [(), {"year": int, "lang": str}]
+
+
+@pytest.fixture(params=[(keys, place) for keys in KEYS for place in ("memory", "server")], ids=lambda param: f"{'columns' if param[0] else 'metadata'}-{param[1]}")
 def store(request):
-    store = GarlicVectorStore(columns=request.param)
-    assert store.client is None and store.get_nodes() == []
+    columns, place = request.param
+    index = request.getfixturevalue("make_remote")(2) if place == "server" else None
+    store = GarlicVectorStore(index, columns=columns)
+    assert (store.client is None) == (place == "memory") and store.get_nodes() == []
     assert store.add(nodes()) == ["a", "b", "c", "d"]
     return store
 
@@ -130,8 +135,11 @@ def test_marginal_relevance_and_modes(store):
 def test_stores_are_kept(store, tmp_path):
     path = str(tmp_path / "folder" / "nodes.garlic")
     store.persist(path)
-    again = GarlicVectorStore.from_persist_path(path)
-    assert ask(again).ids == ask(store).ids and again.get_nodes(["b"]) == store.get_nodes(["b"])
+    if isinstance(store.client, garlic.Index):
+        again = GarlicVectorStore.from_persist_path(path)
+        assert ask(again).ids == ask(store).ids and again.get_nodes(["b"]) == store.get_nodes(["b"])
+    else:
+        assert not (tmp_path / "folder").exists()
     GarlicVectorStore().persist(str(tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
     live = GarlicVectorStore(path=tmp_path / "live")

@@ -124,7 +124,7 @@ LONG = """
     import numpy as np, garlic_ann as garlic
     signal.signal(signal.SIGINT, signal.default_int_handler)
     x = np.random.default_rng(1).normal(size=(30_000, 48)).astype(np.float32)
-    index = garlic.build(x, graph="off")
+    index = garlic.build(x, graph="off", calibration_queries=1800)
     many = np.tile(x, (40, 1))
     works = {
         "exact": lambda: index.search(many, 10, exact=True, threads=int(sys.argv[2])),
@@ -135,7 +135,7 @@ LONG = """
         "add": lambda: index.add(np.tile(x, (10, 1))),
     }
     before = len(index)
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     try:
         works[sys.argv[1]]()

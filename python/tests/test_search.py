@@ -52,8 +52,10 @@ def test_the_published_method(points, queries):
     assert brute.recall(ids, queries, points[:1500]) > 0.9
     with pytest.raises(ValueError, match="published method"):
         index.search(queries, recall=0.9)
-    with pytest.raises(ValueError, match="cannot be changed"):
-        index.add(points[:1])
+    added = index.add(points[1500:1600])
+    assert added.tolist() == list(range(1500, 1600)) and index.remove([0, 1, 5000]) == 2
+    _, ids = index.search(queries, k=5, probes=1000, bins=1.0)
+    assert brute.recall(ids - 2, queries, points[2:1600]) == 1
 
 
 def test_one_query_is_one_row(built, queries):

@@ -1,15 +1,24 @@
 """Type checkers: the package, the examples and the notebooks pass mypy --strict and pyright, and mistakes are found."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import garlic_ann
 import pytest
 from test_notebooks import NOTEBOOKS, cells
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+PACKAGE = Path(garlic_ann.__file__).parent
+# Modules of the packages inside, by their names; those of Ray where it is installed.
+SHARDED = [
+    ".".join([folder, *([] if path.stem == "__init__" else [path.stem])])
+    for folder in ("sharded", *(["ray"] if importlib.util.find_spec("ray") else []))
+    for path in sorted((PACKAGE / folder).glob("*.py"))
+]
 WRONG = """import garlic_ann as garlic
 garlic.Index(3, metric="manhattan")
 garlic.Index(3, bin_size="x")
@@ -43,7 +52,7 @@ def mypy(*files):
 
 
 def test_mypy(sources, wrong):
-    modules = ["_documents", "_conditions", "_files", "langchain", "llama_index"]
+    modules = ["_documents", "_conditions", "_files", "_remote", "client", "cloud", "langchain", "llama_index", *SHARDED]
     for what in (sources, [part for name in modules for part in ("-m", f"garlic_ann.{name}")]):
         ran = mypy(*what)
         assert ran.returncode == 0, ran.stdout + ran.stderr

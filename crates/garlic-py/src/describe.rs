@@ -20,6 +20,7 @@ pub(crate) fn stats(index: &AnyIndex) -> Value {
         "next_id": index.next_id(),
         "memory": index.memory(),
         "mapped_bytes": index.mapped_bytes(),
+        "disk_reads": Value::Null,
         "bins": Value::Null,
         "trainings": 0,
         "trained_points": index.len(),
@@ -28,6 +29,7 @@ pub(crate) fn stats(index: &AnyIndex) -> Value {
     });
     if let Ok(index) = index.updatable() {
         let drift = index.drift();
+        about["disk_reads"] = json!(index.disk_reads());
         about["bins"] = json!(index.bins());
         about["trainings"] = json!(drift.trainings);
         about["trained_points"] = json!(drift.built);

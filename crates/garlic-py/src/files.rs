@@ -12,12 +12,13 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::errors::{raise, raise_format};
 use crate::handle::Handle;
 
-/// Opens a file: mapped, or read into memory and checked.
+/// Opens a file: `mapped`, with vectors on the `disk`, or else read into memory and checked.
 #[pyfunction]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Handle> {
-    let index = py.detach(|| match mmap {
-        true => AnyIndex::open(path),
-        false => AnyIndex::load(path),
+pub(crate) fn open(py: Python<'_>, path: PathBuf, vectors: &str) -> PyResult<Handle> {
+    let index = py.detach(|| match vectors {
+        "mapped" => AnyIndex::open(path),
+        "disk" => AnyIndex::open_on_disk(path),
+        _ => AnyIndex::load(path),
     });
     index.map(Handle::new).map_err(raise)
 }

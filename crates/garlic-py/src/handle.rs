@@ -19,7 +19,7 @@ use crate::columns;
 use crate::describe;
 use crate::errors::raise;
 use crate::filter::Filter;
-use crate::interrupt::{answers, interruptible};
+use crate::interrupt::{FIRST, LONG, answers, interruptible};
 use crate::output::{Lists, Table, identifiers, lists, work};
 
 /// How often it is looked whether a training has ended: often at first, since most are short.
@@ -373,30 +373,13 @@ impl Handle {
         counted: bool,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let (recall, probes, bins, rerank, exact) = effort;
         let py = slf.py();
         let queries = Vectors::take(queries, "queries")?;
         let rows = queries.rows()?;
         let k = at_least_one("k", Some(k))?.unwrap_or(1);
         let snapshot = slf.get().snapshot(py)?;
         let index = snapshot.index();
-        // More neighbours than there are points take no more work.
-        let mut search = Search::new(k.min(index.len().max(1))).exact(exact);
-        if let Some(recall) = recall {
-            search = search.recall(recall);
-        }
-        if let Some(probes) = at_least_one("probes", probes)? {
-            search = search.probes(probes);
-        }
-        if let Some(bins) = bins {
-            search = search.bins(bins);
-        }
-        if let Some(rerank) = at_least_one("rerank", rerank)? {
-            search = search.rerank(rerank);
-        }
-        if let Some(threads) = at_least_one("threads", threads)? {
-            search = search.threads(threads);
-        }
+        let mut search = wanted_search(k, effort, threads, index)?;
         let filter = Filter::take(py, filter)?;
         if let Some(filter) = &filter {
             search = search.filter(filter.get().of(py, &snapshot)?);
@@ -407,13 +390,14 @@ impl Handle {
             table.push(answer);
             done += answer.stats;
         };
+        let numbers = most_numbers(index, search.is_exact(), k, effort.0);
         match rows.len() {
-            1 => {
+            1 if numbers < LONG => {
                 let answer = py.detach(|| index.search(rows.row(0), &search));
                 put(&answer.map_err(raise)?);
             }
             _ => {
-                let found = answers(py, rows, |rows| index.search_batch(rows, &search))?;
+                let found = answers(py, rows, numbers, |rows| index.search_batch(rows, &search))?;
                 py.detach(|| found.iter().for_each(put));
             }
         }
@@ -471,7 +455,8 @@ impl Handle {
         if let Some(filter) = &filter {
             range = range.filter(filter.get().of(py, &snapshot)?);
         }
-        let answers = answers(py, rows, |rows| index.range_batch(rows, &range))?;
+        let numbers = index.len().saturating_mul(index.dim());
+        let answers = answers(py, rows, numbers, |rows| index.range_batch(rows, &range))?;
         if let Some(filter) = &filter {
             filter.get().check(py)?;
         }
@@ -490,6 +475,49 @@ impl Handle {
     /// The index as it is now, in memory, for changes of its own.
     fn copy(&self) -> Self {
         Self::new(self.index())
+    }
+}
+
+/// The search that the arguments of a call stand for, but for its filter.
+fn wanted_search(
+    k: usize,
+    effort: Effort,
+    threads: Option<i64>,
+    index: &AnyIndex,
+) -> PyResult<Search> {
+    let (recall, probes, bins, rerank, exact) = effort;
+    // More neighbours than there are points take no more work.
+    let mut search = Search::new(k.min(index.len().max(1))).exact(exact);
+    if let Some(recall) = recall {
+        search = search.recall(recall);
+    }
+    if let Some(probes) = at_least_one("probes", probes)? {
+        search = search.probes(probes);
+    }
+    if let Some(bins) = bins {
+        search = search.bins(bins);
+    }
+    if let Some(rerank) = at_least_one("rerank", rerank)? {
+        search = search.rerank(rerank);
+    }
+    if let Some(threads) = at_least_one("threads", threads)? {
+        search = search.threads(threads);
+    }
+    Ok(search)
+}
+
+/// The numbers that a query reads at most, for [`answers`]: none where it does not read everything, or there are few.
+fn most_numbers(index: &AnyIndex, exact: bool, k: usize, recall: Option<f64>) -> usize {
+    let all = index.len().saturating_mul(index.dim());
+    let reads_all = || {
+        let Ok(index) = index.updatable() else {
+            return false;
+        };
+        index.reads_everything(k, recall.unwrap_or(index.config().tuning.recall))
+    };
+    match all >= LONG / FIRST && (exact || reads_all()) {
+        true => all,
+        false => 0,
     }
 }
 

@@ -13,7 +13,9 @@ use crate::errors::raise;
 /// How often the calling thread looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 /// Queries whose time tells whether all of them take long enough for a thread.
-const FIRST: usize = 32;
+pub(crate) const FIRST: usize = 32;
+/// Numbers that searches may read before they are taken to be long: some tenths of a second from memory.
+pub(crate) const LONG: usize = 1 << 28;
 
 /// Runs `work` on a thread of its own, and on this one now and then `look`, with the interpreter. An error of `look` sets
 /// `cancel`, and it is raised when the work has ended. If no thread can be started, the work is done here.
@@ -73,14 +75,18 @@ pub(crate) fn interruptible<T: Send>(
     py.detach(|| watched(&flag, || cancel.scope(work), |py| py.check_signals()))
 }
 
-/// The answers that `ask` gives for rows of queries. Ctrl-C ends it if the first rows show that all of them take long; a
-/// thread for short work would take longer than the work.
+/// The answers that `ask` gives for rows of queries, each of which may read `numbers`. Ctrl-C ends it if these are many, or
+/// if the first rows show that all of them take long; a thread for short work would take longer than the work.
 pub(crate) fn answers(
     py: Python<'_>,
     rows: Rows<'_>,
+    numbers: usize,
     ask: impl Fn(Rows<'_>) -> garlic_ann::Result<Vec<Answer>> + Sync,
 ) -> PyResult<Vec<Answer>> {
     let first = rows.len().min(FIRST);
+    if numbers.saturating_mul(first) >= LONG {
+        return interruptible(py, || ask(rows));
+    }
     let start = Instant::now();
     let mut answers = py.detach(|| ask(rows.slice(0..first))).map_err(raise)?;
     let rest = rows.slice(first..rows.len());

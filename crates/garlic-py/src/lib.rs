@@ -42,7 +42,7 @@ mod _garlic {
     #[pymodule_export]
     use super::reading::{read, write};
     #[pymodule_export]
-    use super::shapes::{project, route, shapes};
+    use super::shapes::{assign, project, route, shapes};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use garlic_ann::{Error, Index};
 use numpy::ndarray::{Array1, Array2, Array3, ShapeError};
-use numpy::{IntoPyArray, PyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,6 +34,24 @@ pub(crate) fn route<'py>(
     let cells = cells.map_err(raise)?;
     let cells = Array2::from_shape_vec((rows.len(), count), cells).map_err(misshapen)?;
     Ok(cells.into_pyarray(py))
+}
+
+/// The cells of vectors, and their squared distances from the means of these.
+type CellsAndRadii<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f32>>);
+
+/// The cell that every vector would join, and its squared distance from the mean of that cell.
+#[pyfunction]
+pub(crate) fn assign<'py>(
+    py: Python<'py>,
+    handle: &Bound<'py, Handle>,
+    vectors: &Bound<'py, PyAny>,
+) -> PyResult<CellsAndRadii<'py>> {
+    let vectors = Vectors::take(vectors, "vectors")?;
+    let rows = vectors.rows()?;
+    let index = handle.get().index();
+    let assigned = py.detach(|| index.updatable()?.assign(rows));
+    let (cells, radii) = assigned.map_err(raise)?;
+    Ok((cells.into_pyarray(py), radii.into_pyarray(py)))
 }
 
 /// Means, axes and variances of all cells in the rotated space: arrays by name.

@@ -1,0 +1,50 @@
+"""The nearest neighbours of every row of a data set."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._inputs import arrow_rows
+from ..sharded._index import Routed, ShardedIndex
+from ..sharded._source import pyarrow
+
+
+@lru_cache(maxsize=2)
+def _opened(path: str, manifest: bytes) -> ShardedIndex:
+    """The tasks of one process share an index, and all tasks search the one that was there at first."""
+    return ShardedIndex(path, manifest)
+
+
+def neighbors_of(table: Any, index: Routed | tuple[str, bytes], options: dict[str, Any]) -> Any:
+    """The table with columns ``neighbors`` and ``distances``."""
+    pa = pyarrow()
+    searched = _opened(*index) if isinstance(index, tuple) else index
+    k, exclude = options["k"], options["exclude"]
+    column = options["vectors"]
+    for name in (column, exclude):
+        if name is not None and name not in table.column_names:
+            raise ValueError(f"the queries have no column `{name}`; they have {', '.join(table.column_names)}")
+    rows = table.num_rows
+    queries = np.require(arrow_rows(table.column(column), f"column `{column}`"), np.float32, ["C"])
+    if rows == 0:
+        queries = queries.reshape(0, searched.dim)
+    asked = k if exclude is None else k + 1
+    distances, ids = searched.search(queries, asked, recall=options["recall"], filter=options["filter"], exact=options["exact"])
+    keep = np.isfinite(distances)
+    if exclude is not None:
+        keep &= ids != np.asarray(table.column(exclude).to_pylist(), object)[:, None]
+        keep &= keep.cumsum(axis=1) <= k
+    ends = np.concatenate([[0], keep.sum(axis=1).cumsum()])
+    kind = pa.string() if searched.manifest.named else pa.int64()
+    return table.append_column("neighbors", _lists(ids, keep, ends, kind)).append_column(
+        "distances", _lists(distances, keep, ends, pa.float32())
+    )
+
+
+def _lists(values: NDArray[Any], keep: NDArray[np.bool_], ends: NDArray[np.int64], kind: Any) -> Any:
+    pa = pyarrow()
+    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(values[keep], kind))
