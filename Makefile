@@ -59,7 +59,8 @@ aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= qemu-aarch64 -L
 aarch64:
 	$(CARGO) test --locked --target aarch64-unknown-linux-gnu -p garlic-simd
 
-# The Python package: its wheel in a fresh virtual environment, its tests, and those of `make paper`.
+# The Python package: its wheel in a fresh virtual environment, its tests, and those of `make paper`. The wheel has the profile of
+# the other tests, so that most of it is compiled already; `make wheels` makes those that people install.
 PYTHON ?= python3
 PYENV ?= target/python-env
 
@@ -67,7 +68,7 @@ python:
 	rm -rf $(PYENV) target/wheels
 	$(PYTHON) -m venv $(PYENV)
 	$(PYENV)/bin/pip install --quiet -r python/requirements-test.txt -r paper/requirements.txt
-	$(PYENV)/bin/maturin build --release --out target/wheels
+	$(PYENV)/bin/maturin build --profile dev --out target/wheels
 	$(PYENV)/bin/pip install --quiet --no-index --no-deps target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python tools/try-package target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
