@@ -3,7 +3,7 @@
 use garlic_core::{Cancel, Result};
 
 use super::grown::Workbench;
-use super::links::detach;
+use super::repair::detach;
 use super::{Graph, Grown, Line, NO_NEIGHBOUR, centres};
 
 impl Grown {

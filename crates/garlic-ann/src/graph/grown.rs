@@ -12,7 +12,7 @@ use garlic_linalg::Rows;
 
 use super::bytes::ByteTable;
 use super::links::{self, Links};
-use super::{Graph, Line, NO_NEIGHBOUR, Pages};
+use super::{Graph, Line, NO_NEIGHBOUR, Pages, repair};
 
 /// One of this many added nodes is an entry.
 const NODES_PER_ENTRY: usize = 512;
@@ -149,7 +149,7 @@ impl Grown {
         let exists = |at: &u32| (*at as usize) < known;
         let starts: Vec<u32> = self.starts().filter(exists).collect();
         links::add(&bench.table, &mut bench.links, &starts)?;
-        let unreached = links::unreached_since(&bench.links, known as u32);
+        let unreached = repair::unreached_since(&bench.links, known as u32);
         Arc::make_mut(&mut self.entries).extend(unreached);
         self.publish(bench);
         Ok(())
@@ -165,10 +165,10 @@ impl Grown {
     pub(crate) fn detach(&mut self, gone: &[bool]) -> Result<()> {
         let mut bench = self.take_workbench();
         let Workbench { table, links, .. } = &mut bench;
-        let lists = links::detach(table, links, gone, &Cancel::default())?;
+        let lists = repair::detach(table, links, gone, &Cancel::default())?;
         self.detached = lists.len();
         lists.iter().for_each(|(at, list)| links.set(*at, list));
-        let unreached = links::unreached(links, self.starts(), gone);
+        let unreached = repair::unreached(links, self.starts(), gone);
         Arc::make_mut(&mut self.entries).extend(unreached);
         self.publish(bench);
         Ok(())

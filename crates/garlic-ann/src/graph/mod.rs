@@ -1,9 +1,10 @@
 //! The neighbour graph: each point knows some points near it.
 //!
 //! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
-//! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `prune` chooses among
-//! candidates, `codes` holds the codes, `heads` fits their heads, `expand` and `descend` search the `nodes`, `grown` adds points, and `carry`
-//! encodes a changed graph anew. Cells give the first points of a search.
+//! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `repair` takes points out
+//! of them, `prune` chooses among candidates, `codes` holds the codes, `heads` fits their heads, `expand` and `descend`
+//! search the `nodes`, `grown` adds points, and `carry` encodes a changed graph anew. Cells give the first points of a
+//! search.
 //!
 //! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
 //! points that are no neighbours. Lists lead from neighbour to neighbour instead.
@@ -19,6 +20,7 @@ mod links;
 mod nodes;
 mod pages;
 mod prune;
+mod repair;
 
 pub(crate) use codes::{Line, RowCodes};
 pub(crate) use expand::{Admission, AllAdmitted, Expanded, Expansion, Limits};
