@@ -78,7 +78,7 @@ pub struct Limits {
     pub k: usize,
     /// Neighbours of all queries of a request.
     pub hits: usize,
-    /// Bytes of the vectors of an answer.
+    /// Bytes of the vectors of an answer, and of those of points that a search names.
     pub vectors: usize,
     /// Dimension of the vectors of an index that is created.
     pub dim: usize,

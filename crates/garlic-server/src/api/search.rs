@@ -34,13 +34,11 @@ pub(crate) async fn search(
     let mut request: SearchRequest = received.request_with_vectors()?;
     drop(received);
     let snapshot = entry.snapshot()?;
+    let rows = queries_of(&request);
+    let wanted = check(&snapshot, &request, rows, &app.options.limits)?;
     let queries = take_queries(&snapshot, &mut request)?;
-    let wanted = check(&snapshot, &request, queries.rows(), &app.options.limits)?;
-    app.metrics
-        .queries
-        .fetch_add(queries.rows() as u64, Relaxed);
+    app.metrics.queries.fetch_add(rows as u64, Relaxed);
 
-    let rows = queries.rows();
     let (answers, request) = match (request.radius, request.filter.is_some()) {
         (None, false) => {
             let search = parameters(&request, wanted);
@@ -59,6 +57,9 @@ pub(crate) async fn search(
     if request.with_vectors {
         check_vectors(hits, snapshot.index().dim(), &app.options.limits)?;
     }
+    if wants_binary && request.radius.is_some() {
+        check_width(&answers, &app.options.limits)?;
+    }
     let is_plain = request.columns.is_none() && !request.with_vectors;
     let answer = move || match wants_binary {
         true => binary_answer(&snapshot, &request, &answers, rows),
@@ -70,7 +71,16 @@ pub(crate) async fn search(
     }
 }
 
-/// The vectors to search for: those of the request, or of points that it names.
+/// How many queries a request has.
+pub(crate) fn queries_of(request: &SearchRequest) -> usize {
+    match &request.ids {
+        Some(ids) => ids.0.len(),
+        None => request.vectors.rows(),
+    }
+}
+
+/// The vectors to search for: those of the request, or of points that it names. A short identifier stands for a long vector,
+/// so the number of them must be checked before.
 pub(crate) fn take_queries(snapshot: &Snapshot, request: &mut SearchRequest) -> ApiResult<Matrix> {
     let index = snapshot.index();
     let given = std::mem::take(&mut request.vectors);
@@ -106,7 +116,7 @@ pub(crate) fn take_queries(snapshot: &Snapshot, request: &mut SearchRequest) -> 
     }
 }
 
-/// Checks what the server limits. Gives the number of neighbours to search for.
+/// Checks what the server limits, before anything is allocated for it. Gives the number of neighbours to search for.
 fn check(
     snapshot: &Snapshot,
     request: &SearchRequest,
@@ -114,12 +124,15 @@ fn check(
     limits: &Limits,
 ) -> ApiResult<usize> {
     let k = request.k.unwrap_or(USUAL_K);
-    if k > limits.k || k.saturating_mul(queries) > limits.hits {
+    if k > limits.k || k.max(1).saturating_mul(queries) > limits.hits {
         return Err(ApiError::limit(format!(
             "{queries} queries with k = {k}: the server allows k up to {} and {} neighbours in all; ask for fewer, or \
              start it with higher limits",
             limits.k, limits.hits
         )));
+    }
+    if request.ids.is_some() {
+        check_vectors(queries, snapshot.index().dim(), limits)?;
     }
     if request.radius.is_some() && (request.exact || request.probes.is_some()) {
         return Err(ApiError::invalid(
@@ -130,12 +143,27 @@ fn check(
     Ok(k.min(snapshot.index().len().max(1)))
 }
 
-/// Checks that so many vectors are not too much for an answer.
+/// Checks that the rows of a binary answer, all as wide as the longest, are not too much.
+fn check_width(answers: &[Answer], limits: &Limits) -> ApiResult<()> {
+    let longest = answers.iter().map(|answer| answer.hits.len()).max();
+    let longest = longest.unwrap_or(0);
+    match longest.saturating_mul(answers.len()) <= limits.hits {
+        true => Ok(()),
+        false => Err(ApiError::limit(format!(
+            "{} queries, one with {longest} points: the rows of a binary answer are as wide as the longest, and the server \
+             allows {} places in all; send fewer queries at a time, or ask for JSON",
+            answers.len(),
+            limits.hits
+        ))),
+    }
+}
+
+/// Checks that so many vectors are not too much for a request.
 pub(crate) fn check_vectors(count: usize, dim: usize, limits: &Limits) -> ApiResult<()> {
     match count.saturating_mul(4 * dim) <= limits.vectors {
         true => Ok(()),
         false => Err(ApiError::limit(format!(
-            "{count} vectors of dimension {dim} are more than the {} bytes that an answer may have of them; ask for fewer \
+            "{count} vectors of dimension {dim} are more than the {} bytes that a request may read of them; ask for fewer \
              at a time",
             limits.vectors
         ))),

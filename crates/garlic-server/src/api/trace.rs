@@ -11,7 +11,7 @@ use garlic_table::Snapshot;
 use serde_json::{Value, json};
 
 use super::entry;
-use super::search::{USUAL_K, parameters, take_queries, work};
+use super::search::{USUAL_K, parameters, queries_of, take_queries, work};
 use crate::body::{self, Received};
 use crate::error::{ApiError, ApiResult};
 use crate::explore::Map;
@@ -44,12 +44,12 @@ pub(crate) async fn trace(
 
 fn steps(drawn: &Drawn<'_>, mut request: SearchRequest, limit: usize) -> ApiResult<Value> {
     let index = drawn.snapshot.index();
-    let query = take_queries(drawn.snapshot, &mut request)?;
-    if query.rows() != 1 {
+    if queries_of(&request) > 1 {
         return Err(ApiError::invalid(
             "a trace is of one query; give one vector or one identifier",
         ));
     }
+    let query = take_queries(drawn.snapshot, &mut request)?;
     let vector = &query.data;
     let k = request.k.unwrap_or(USUAL_K).min(limit);
     let k = k.min(index.len().max(1));

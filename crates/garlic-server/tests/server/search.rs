@@ -164,3 +164,53 @@ fn wrong_searches_are_errors_that_say_what_to_do() {
     lab.get("/v2/x")
         .expect_error(404, "not_found", &["openapi"]);
 }
+
+/// Bytes of the format's answer that are JSON, rows and columns.
+fn head(body: &[u8]) -> [u32; 3] {
+    [4, 8, 12].map(|at| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()))
+}
+
+#[test]
+fn what_a_request_would_allocate_is_refused_before() {
+    let lab = Lab::with(|options, folder| {
+        let path = folder.join("many.garlic");
+        save_index(&path, 500, DIM, 1);
+        options
+            .indexes
+            .push(path.to_str().unwrap().parse().unwrap());
+        options.limits.hits = 60;
+        options.limits.vectors = 4 * DIM * 20;
+    });
+    // There is no point 10^6: what is refused for the number of points is not looked up.
+    let many = json!({ "ids": vec![1_000_000; 61], "k": 1 });
+    let search = |body: &Value| lab.post("/v1/indexes/many/search", body);
+    search(&many).expect_error(422, "limit", &["61 queries"]);
+    search(&json!({ "ids": vec![1_000_000; 61], "k": 0 })).expect_error(422, "limit", &["61"]);
+    let named = json!({ "ids": vec![1_000_000; 21], "k": 1 });
+    search(&named).expect_error(422, "limit", &["21 vectors", "640 bytes"]);
+    lab.post("/v1/indexes/many/explore/trace", &named)
+        .expect_error(422, "invalid", &["one query"]);
+    lab.post("/v1/indexes/many/explore/trace", &json!({}))
+        .expect_error(422, "invalid", &["`vectors`"]);
+
+    // One query with 50 points, and one with none: 100 places in the binary format.
+    let data = vectors(500, DIM, 1);
+    let near = brute(&data, DIM, &data[..DIM], 51);
+    let radius = (near[49].1 + near[50].1) / 2.0;
+    let queries = [&data[..DIM], &[1e6; DIM]].concat();
+    let asked = json!({ "vectors": lists(&queries, DIM), "radius": radius }).to_string();
+    let ask = |accept: &str, body: &str| {
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        lab.send(
+            "POST",
+            "/v1/indexes/many/search",
+            &headers,
+            body.as_bytes(),
+        )
+    };
+    ask("application/x-garlic", &asked).expect_error(422, "limit", &["50 points", "60 places"]);
+    ask("application/json", &asked).expect(200);
+    let one = json!({ "vectors": &data[..DIM], "radius": radius }).to_string();
+    let answer = ask("application/x-garlic", &one);
+    assert_eq!((answer.status, &head(&answer.body)[1..]), (200, &[1, 50][..]));
+}
