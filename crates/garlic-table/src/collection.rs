@@ -8,7 +8,7 @@ use arrow_schema::Schema;
 use garlic_ann::live::{AttachmentChange, Kind, Options};
 use garlic_ann::{Index, Live};
 use garlic_any::AnyIndex;
-use garlic_core::{Attached, Attachment, Error, Result, Rows};
+use garlic_core::{Attached, Attachment, Cancel, Error, Result, Rows};
 
 use crate::columns;
 use crate::id::Ids;
@@ -421,7 +421,7 @@ impl Collection {
         ids: Option<&Ids>,
         columns: Option<&RecordBatch>,
     ) -> Result<Vec<u64>> {
-        let _turn = locked(&self.writing);
+        let _turn = self.turn()?;
         let replace = kind == Kind::Upsert;
         let change = Change::put(&self.index(), vectors.len(), ids, columns, replace)?;
         self.apply(kind, vectors, &change)?;
@@ -433,7 +433,7 @@ impl Collection {
     /// # Errors
     /// Those of [`Live::update`], [`Error::UnknownName`], [`Error::IdKind`].
     pub fn update(&self, vectors: Rows<'_>, ids: &Ids) -> Result<()> {
-        let _turn = locked(&self.writing);
+        let _turn = self.turn()?;
         let change = Change::update(&self.index(), vectors.len(), ids)?;
         self.apply(Kind::Update, vectors, &change)?;
         Ok(())
@@ -444,9 +444,31 @@ impl Collection {
     /// # Errors
     /// Those of [`Live::remove`], [`Error::IdKind`].
     pub fn remove(&self, ids: &Ids) -> Result<usize> {
-        let _turn = locked(&self.writing);
+        let _turn = self.turn()?;
+        self.remove_in_turn(ids)
+    }
+
+    /// Removes the points for which an expression over the columns and `id` is true, and returns how many there were. No
+    /// other change comes between finding and removing them.
+    ///
+    /// # Errors
+    /// Those of [`Live::remove`], [`Error::Expression`].
+    pub fn remove_where(&self, expression: &str) -> Result<usize> {
+        let _turn = self.turn()?;
+        let ids = self.snapshot()?.ids_where(expression)?;
+        self.remove_in_turn(&ids)
+    }
+
+    fn remove_in_turn(&self, ids: &Ids) -> Result<usize> {
         let (change, dim) = (Change::remove(&self.index(), ids)?, self.index().dim());
         self.apply(Kind::Remove, Rows::new(&[], dim)?, &change)
+    }
+
+    /// Waits until no other change is made. Who has given up meanwhile changes nothing.
+    fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+        let turn = locked(&self.writing);
+        Cancel::current().check()?;
+        Ok(turn)
     }
 
     /// Drops removed points and encodes the others anew, rows included; see [`Live::compact`].
@@ -455,7 +477,7 @@ impl Collection {
     /// Those of [`Live::compact`].
     pub fn compact(&self) -> Result<()> {
         let live = self.live()?;
-        let _turn = locked(&self.writing);
+        let _turn = self.turn()?;
         // Decoded, the table is written without the rows of removed points.
         table_of(&*live.snapshot())?;
         live.compact()
@@ -514,3 +536,6 @@ pub fn check_table(snapshot: &Snapshot) -> Result<()> {
         .check()
         .or_else(|error| wrong(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

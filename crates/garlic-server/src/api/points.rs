@@ -200,26 +200,17 @@ pub(crate) async fn delete(
     let request: DeleteRequest = received.request()?;
     let removed = change(move || {
         let collection = entry.writable()?;
-        let ids = match (request.ids, request.filter) {
-            (Some(ids), None) => ids.0,
-            (None, Some(filter)) => matching_ids(&*entry.snapshot()?, &filter)?,
-            _ => return Err(ApiError::invalid("give either `ids` or `filter`")),
-        };
-        Ok(collection.remove(&ids)?)
+        match (request.ids, request.filter) {
+            (Some(ids), None) => Ok(collection.remove(&ids.0)?),
+            (None, Some(filter)) => Ok(collection.remove_where(&filter)?),
+            _ => Err(ApiError::invalid("give either `ids` or `filter`")),
+        }
     });
     let removed = removed.await?;
     app.metrics
         .points_written
         .fetch_add(removed as u64, Relaxed);
     body::json(&DeleteAnswer { removed })
-}
-
-fn matching_ids(snapshot: &Snapshot, filter: &str) -> ApiResult<Ids> {
-    let numbers = snapshot.matching(filter)?;
-    Ok(match snapshot.is_named() {
-        false => Ids::Numbers(numbers.iter().collect()),
-        true => Ids::names(numbers.iter().map(|number| snapshot.id(number).to_string())),
-    })
 }
 
 pub(crate) async fn count(
