@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
-use garlic_ann::live::{self, Options as LiveOptions};
+use garlic_ann::live::{self, Options as LiveOptions, Status, Training};
 use garlic_ann::{Index, Live};
 use garlic_any::AnyIndex;
 use garlic_core::{Error, Rows, Search};
@@ -15,6 +16,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::explore::MapCache;
 use crate::options::{Options, Served, is_name};
 use axum::http::StatusCode;
+
+/// How long an answer waits for the writer to tell its state.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A served index.
 pub(crate) struct Entry {
@@ -27,6 +31,17 @@ pub(crate) struct Entry {
     latest: Mutex<Option<(Arc<Index>, Arc<Snapshot>)>>,
     /// What the page draws, once it was asked for.
     pub(crate) map: MapCache,
+    /// What the writer told last.
+    writer: Mutex<WriterState>,
+    /// Held by the one thread that waits for the writer.
+    asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What only the writer of a directory knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriterState {
+    pub(crate) training: Training,
+    pub(crate) status: Option<Status>,
 }
 
 enum Kept {
@@ -38,14 +53,42 @@ enum Kept {
 
 impl Entry {
     fn new(name: String, kept: Kept, path: PathBuf, is_own: bool) -> Self {
-        Self {
+        let entry = Self {
             name,
             kept,
             path,
             is_own,
             latest: Mutex::default(),
             map: MapCache::default(),
+            writer: Mutex::default(),
+            asking: Arc::default(),
+        };
+        entry.ask_writer();
+        entry
+    }
+
+    /// Waits for the writer, for as long as its change takes.
+    fn ask_writer(&self) {
+        if let Some(live) = self.live() {
+            let (training, status) = (live.training(), live.status());
+            *locked(&self.writer) = WriterState { training, status };
         }
+    }
+
+    /// What the writer knows, or what it told last if it works on something long, such as a training.
+    pub(crate) async fn writer(self: &Arc<Self>) -> WriterState {
+        let entry = Arc::clone(self);
+        let asked = async move {
+            let turn = Arc::clone(&entry.asking).lock_owned().await;
+            let ask = move || {
+                let _turn = turn;
+                entry.ask_writer();
+            };
+            tokio::task::spawn_blocking(ask).await
+        };
+        // The thread goes on waiting, and is the only one.
+        let _ = tokio::time::timeout(PATIENCE, asked).await;
+        locked(&self.writer).clone()
     }
 
     /// The index as it is now. The same snapshot is given until the index changes, so that searches can join.
@@ -55,7 +98,7 @@ impl Entry {
             Kept::Directory(collection) => collection,
         };
         let now = collection.live()?.snapshot();
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = locked(&self.latest);
         if let Some((of, snapshot)) = &*latest
             && Arc::ptr_eq(of, &now)
         {
@@ -89,6 +132,11 @@ impl Entry {
             Kept::Fixed(_) => None,
         }
     }
+}
+
+/// What a lock guards; a panic elsewhere cannot have left half a change.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All served indexes.
@@ -184,7 +232,7 @@ impl Registry {
     }
 
     fn creating(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.creating)
     }
 
     /// Removes an index and its directory.
@@ -300,4 +348,31 @@ fn below(root: &Path) -> Result<Vec<Served>, Error> {
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer that is busy for long holds up the one thread that waits for it, and no request.
+    #[test]
+    fn what_a_busy_writer_told_last_is_told_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::empty(2, garlic_ann::Config::default()).unwrap();
+        let path = folder.path().join("a");
+        let made = Collection::create(&path, &index.into(), &LiveOptions::new());
+        let kept = Kept::Directory(made.unwrap());
+        let entry = Arc::new(Entry::new("a".into(), kept, path, true));
+        let rows = Rows::new(&[1.0, 2.0], 2).unwrap();
+        entry.writable().unwrap().add(rows, None, None).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let batches = || runtime.block_on(entry.writer()).status.unwrap().log_batches;
+        let waiting = entry.asking.try_lock().unwrap();
+        assert_eq!(batches(), 0);
+        drop(waiting);
+        assert_eq!(batches(), 1);
+    }
 }

@@ -14,7 +14,7 @@ use super::{change, entry};
 use crate::body::{self, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};
-use crate::registry::Entry;
+use crate::registry::{Entry, WriterState};
 use crate::server::{App, SharedApp};
 use crate::types::{
     ColumnAnswer, CreateRequest, DoneAnswer, IndexAnswer, IndexesAnswer, Matrix, StatsAnswer,
@@ -205,12 +205,13 @@ pub(crate) async fn stats(
     Path(name): Path<String>,
 ) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
-    let about = app.pool.run(move || gather(&entry)).await?;
+    let writer = entry.writer().await;
+    let about = app.pool.run(move || gather(&entry, writer)).await?;
     body::json(&StatsAnswer { about })
 }
 
 /// Everything that costs little to gather.
-fn gather(entry: &Arc<Entry>) -> ApiResult<Map<String, Value>> {
+fn gather(entry: &Arc<Entry>, writer: WriterState) -> ApiResult<Map<String, Value>> {
     let snapshot = entry.snapshot()?;
     let index = snapshot.index();
     let mut stats = json!({
@@ -238,10 +239,10 @@ fn gather(entry: &Arc<Entry>) -> ApiResult<Map<String, Value>> {
         stats["reads_everything"] = json!(cells.reads_everything(USUAL_K, recall));
         stats["graph_degree"] = json!(cells.graph_degree());
     }
-    if let Some(live) = entry.live() {
-        let training = live.training();
+    if entry.is_writable() {
+        let WriterState { training, status } = writer;
         stats["training"] = json!({ "running": training.running, "failed": training.failed });
-        stats["storage"] = json!(live.status().map(|status| json!({
+        stats["storage"] = json!(status.map(|status| json!({
             "generation": status.generation,
             "checkpoint_bytes": status.checkpoint_bytes,
             "log_bytes": status.log_bytes,
