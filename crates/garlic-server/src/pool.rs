@@ -84,29 +84,32 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Searches for the neighbours of every row, in pieces that join others.
+    /// Searches for the neighbours of every row, in pieces that join others. No more of them wait at a time than there are
+    /// threads, so that a large request does not keep small ones from their turn.
     pub(crate) async fn search(
         &self,
         snapshot: &Arc<Snapshot>,
         search: &Search,
-        mut rows: Vec<f32>,
+        rows: Vec<f32>,
     ) -> ApiResult<Vec<Answer>> {
-        let dim = snapshot.index().dim();
-        let mut replies = Vec::new();
-        while !rows.is_empty() {
-            let rest = rows.split_off(rows.len().min(BATCH_QUERIES * dim));
+        let dim = snapshot.index().dim().max(1);
+        let push = |rows: Vec<f32>| {
             let (reply, answer) = oneshot::channel();
-            replies.push(answer);
             self.shared.push(Work::Query(Query {
                 snapshot: Arc::clone(snapshot),
                 search: search.clone(),
-                rows: std::mem::replace(&mut rows, rest),
+                rows,
                 reply,
             }));
-        }
-        let mut answers = Vec::new();
-        for reply in replies {
+            answer
+        };
+        let mut pieces = rows.chunks(BATCH_QUERIES * dim);
+        let first = pieces.by_ref().take(self.threads.len());
+        let mut waiting: VecDeque<_> = first.map(|piece| push(piece.to_vec())).collect();
+        let mut answers = Vec::with_capacity(rows.len() / dim);
+        while let Some(reply) = waiting.pop_front() {
             let found = reply.await.map_err(|_| ApiError::internal())?;
+            waiting.extend(pieces.next().map(|piece| push(piece.to_vec())));
             answers.extend(found.map_err(|error| later_row(error, answers.len()))?);
         }
         Ok(answers)
@@ -372,6 +375,37 @@ mod tests {
             .block_on(pool.search(&snapshot, &search, rows))
             .unwrap_err();
         assert!(error.message.contains("query 130"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_large_request_does_not_fill_the_queue() {
+        let (pool, snapshot) = (Arc::new(Pool::start(1).unwrap()), snapshot());
+        let runtime = runtime();
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let ask = |k: usize, count: usize| {
+            let (pool, snapshot) = (Arc::clone(&pool), Arc::clone(&snapshot));
+            let ended = Arc::clone(&ended);
+            let rows = snapshot.index().get(3).unwrap().repeat(count);
+            runtime.spawn(async move {
+                let found = pool.search(&snapshot, &Search::new(k), rows).await;
+                assert_eq!(found.unwrap().len(), count);
+                ended.lock().unwrap().push(count);
+            })
+        };
+        let until = |waiting: usize| {
+            while pool.waiting() < waiting {
+                thread::yield_now();
+            }
+        };
+        let hold = block(&pool);
+        let large = ask(1, 10 * BATCH_QUERIES);
+        until(1);
+        let small = ask(2, 1);
+        until(2);
+        assert_eq!(pool.waiting(), 2, "one piece of the large request");
+        drop(hold);
+        runtime.block_on(async { (large.await.unwrap(), small.await.unwrap()) });
+        assert_eq!(*ended.lock().unwrap(), [1, 10 * BATCH_QUERIES]);
     }
 
     #[test]
