@@ -26,6 +26,9 @@ pub struct ServedError {
     name: String,
 }
 
+/// The end of the names of index files.
+pub(crate) const FILE_END: &str = ".garlic";
+
 /// Whether a name can be part of an address and of a path below the root.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -40,18 +43,23 @@ impl FromStr for Served {
         let named = text.split_once('=').filter(|(name, _)| is_name(name));
         let (name, path) = match named {
             Some((name, path)) => (name.to_owned(), Path::new(path)),
-            None => {
-                let path = Path::new(text);
-                let last = path.file_name().unwrap_or_default().to_string_lossy();
-                let name = last.strip_suffix(".garlic").unwrap_or(&last).to_owned();
-                (name, path)
-            }
+            None => return Self::at(Path::new(text)),
         };
+        Ok(Self {
+            name,
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl Served {
+    /// The index at a path, with the name of the file without `.garlic`.
+    pub(crate) fn at(path: &Path) -> Result<Self, ServedError> {
+        let last = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = last.strip_suffix(FILE_END).unwrap_or(&last).to_owned();
+        let path = path.to_owned();
         match is_name(&name) {
-            true => Ok(Self {
-                name,
-                path: path.to_owned(),
-            }),
+            true => Ok(Self { name, path }),
             false => Err(ServedError { name }),
         }
     }
@@ -166,6 +174,8 @@ mod tests {
         assert_eq!(named("a/live/").unwrap(), expected("live", "a/live/"));
         assert_eq!(named("x=a=b.garlic").unwrap(), expected("x", "a=b.garlic"));
         assert_eq!(named("./a b=c").ok(), None, "neither is a name");
+        let at = Served::at(Path::new("x=y/b.garlic")).unwrap();
+        assert_eq!((at.name, at.path), expected("b", "x=y/b.garlic"));
         for wrong in ["..", "a b", "", "ä", ".hidden"] {
             assert!(named(wrong).is_err(), "{wrong}");
         }

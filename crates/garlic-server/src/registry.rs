@@ -14,7 +14,7 @@ use garlic_table::{Collection, Snapshot};
 
 use crate::error::{ApiError, ApiResult};
 use crate::explore::MapCache;
-use crate::options::{Options, Served, is_name};
+use crate::options::{FILE_END, Options, Served, is_name};
 use axum::http::StatusCode;
 
 /// How long an answer waits for the writer to tell its state.
@@ -162,7 +162,7 @@ impl Registry {
             .collect();
         if let Some(root) = &options.root {
             all.extend(
-                below(root)?
+                below(root, options.read_only)?
                     .into_iter()
                     .map(|served| (served, !options.read_only)),
             );
@@ -211,9 +211,10 @@ impl Registry {
                 "the server cannot create and delete indexes; start it with --root DIR",
             ));
         };
-        if !is_name(name) {
+        // After a restart, an index that ends in `.garlic` would have its name without.
+        if !is_name(name) || name.ends_with(FILE_END) {
             return Err(ApiError::invalid(
-                "the name of an index has at most 100 letters, digits, `-`, `_` and `.`, and no `.` first",
+                "the name of an index has at most 100 letters, digits, `-`, `_` and `.`, no `.` first and no `.garlic` last",
             ));
         }
         let path = root.join(name);
@@ -225,7 +226,8 @@ impl Registry {
             name: name.to_owned(),
             path,
         };
-        match self.get(name).is_ok() || place.path.exists() {
+        let is_taken = place.path.exists() && !is_leftover(&place.path);
+        match self.get(name).is_ok() || is_taken {
             true => Err(ApiError::exists(name)),
             false => Ok(place),
         }
@@ -237,26 +239,28 @@ impl Registry {
 
     /// Removes an index and its directory.
     pub(crate) fn delete(&self, name: &str) -> ApiResult<()> {
-        let entry = self.get(name)?;
-        if !entry.is_own {
+        if !self.get(name)?.is_own {
             return Err(ApiError::read_only(format!(
                 "the index `{name}` does not lie below the root of the server, which deletes nothing else"
             )));
         }
+        // Whoever takes it out of the list deletes it; for others there is none.
+        let taken = self.write().remove(name);
+        let entry = taken.ok_or_else(|| ApiError::no_index(name))?;
         let failed = |error: std::io::Error| {
             tracing::error!(index = name, %error, "cannot delete");
             let message = "the server cannot delete the files of the index; its log says why";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", message)
         };
         // A hidden name first: what is half removed is not served after a restart.
-        let hidden = entry.path.with_file_name(format!(".{name}.deleted"));
-        fs::rename(&entry.path, &hidden).map_err(failed)?;
-        self.write().remove(name);
-        let removed = match hidden.is_dir() {
-            true => fs::remove_dir_all(&hidden),
-            false => fs::remove_file(&hidden),
-        };
-        removed.map_err(failed)
+        let hidden = entry.path.with_file_name(format!(".{name}{DELETED}"));
+        // What an earlier deletion could not remove.
+        let _ = remove(&hidden);
+        if let Err(error) = fs::rename(&entry.path, &hidden) {
+            self.write().insert(name.to_owned(), entry);
+            return Err(failed(error));
+        }
+        remove(&hidden).map_err(failed)
     }
 
     /// Brings all changes to the device.
@@ -280,9 +284,11 @@ impl Place {
     /// Writes the directory and serves it.
     pub(crate) fn create(self, index: &AnyIndex) -> ApiResult<Arc<Entry>> {
         let made = Collection::create(&self.path, index, &LiveOptions::new());
-        let collection = made.inspect_err(|_| {
-            // Nothing was there before.
-            let _ = fs::remove_dir_all(&self.path);
+        let collection = made.inspect_err(|error| {
+            // Nothing was there before, unless another process is creating an index there.
+            if !matches!(error, Error::Locked { .. }) {
+                let _ = fs::remove_dir_all(&self.path);
+            }
         })?;
         let kept = Kept::Directory(collection);
         let entry = Arc::new(Entry::new(self.name.clone(), kept, self.path.clone(), true));
@@ -318,8 +324,37 @@ fn open(path: &Path, read_only: bool) -> Result<Kept, Error> {
     Ok(Kept::Fixed(Arc::new(Snapshot::new(index)?)))
 }
 
-/// Index files and directories in a directory; what is left of an interrupted deletion is removed.
-fn below(root: &Path) -> Result<Vec<Served>, Error> {
+/// The ends of hidden names: of an index that is being deleted, and of a snapshot that is being restored.
+const DELETED: &str = ".deleted";
+pub(crate) const RESTORING: &str = ".restoring";
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    }
+}
+
+/// Whether a path is what an interrupted creation leaves: a directory with a lock, without `CURRENT`, which is written last,
+/// and with no files but those of a first checkpoint. A new index may take its place.
+fn is_leftover(path: &Path) -> bool {
+    let names = |path: &Path| -> std::io::Result<Vec<_>> {
+        let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
+        names.collect()
+    };
+    let is_first = |name: &str| {
+        let is_temporary = name.starts_with('.') && name.ends_with(".tmp");
+        is_temporary || ["LOCK", "index-1.garlic", "log-1"].contains(&name)
+    };
+    names(path).is_ok_and(|names| {
+        let is_ours = |name: &std::ffi::OsString| name.to_str().is_some_and(is_first);
+        names.iter().any(|name| name == "LOCK") && names.iter().all(is_ours)
+    })
+}
+
+/// Index files and directories in a directory. What is left of interrupted deletions and restorations is removed, unless the
+/// directory is only read.
+fn below(root: &Path, read_only: bool) -> Result<Vec<Served>, Error> {
     let failed = |source| Error::Io {
         path: root.to_owned(),
         source,
@@ -333,16 +368,20 @@ fn below(root: &Path) -> Result<Vec<Served>, Error> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        if last.starts_with('.') && last.ends_with(".deleted") && path.is_dir() {
-            fs::remove_dir_all(&path).map_err(failed)?;
+        let is_hidden =
+            last.starts_with('.') && (last.ends_with(DELETED) || last.ends_with(RESTORING));
+        if is_hidden {
+            if !read_only {
+                remove(&path).map_err(failed)?;
+            }
             continue;
         }
         let is_index = match path.is_dir() {
             true => live::is_index_directory(&path),
-            false => last.ends_with(".garlic"),
+            false => last.ends_with(FILE_END),
         };
-        match path.to_str().map(str::parse::<Served>) {
-            Some(Ok(served)) if is_index => found.push(served),
+        match Served::at(&path) {
+            Ok(served) if is_index => found.push(served),
             _ => tracing::warn!(path = %path.display(), "is no index that can be served"),
         }
     }

@@ -17,6 +17,7 @@ use super::{change, entry};
 use crate::body::{self, next_piece};
 use crate::error::{ApiError, ApiResult};
 use crate::gate::Turn;
+use crate::registry::RESTORING;
 use crate::server::SharedApp;
 use crate::types::DoneAnswer;
 
@@ -108,9 +109,14 @@ pub(crate) async fn restore(
         .parent()
         .map(std::path::Path::to_owned)
         .unwrap_or_default();
-    let mut file =
-        change(move || tempfile::NamedTempFile::new_in(beside).map_err(|error| failed(&error)))
-            .await?;
+    let mut file = change(move || {
+        let named = tempfile::Builder::new()
+            .prefix(".")
+            .suffix(RESTORING)
+            .tempfile_in(beside);
+        named.map_err(|error| failed(&error))
+    })
+    .await?;
     let mut received = 0;
     loop {
         let piece = tokio::time::timeout(app.options.limits.idle, next_piece(&mut body)).await;

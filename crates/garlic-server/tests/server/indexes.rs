@@ -83,7 +83,7 @@ fn wrong_indexes_are_not_created() {
         "invalid",
         &["identifiers"],
     );
-    for name in [".hidden", "a%20b", "..%2Fx", "%2e%2e"] {
+    for name in [".hidden", "a%20b", "..%2Fx", "%2e%2e", "a.garlic"] {
         put(name, json!({ "dim": 3 })).expect_error(422, "invalid", &["letters"]);
     }
     assert_eq!(std::fs::read_dir(lab.path("root")).unwrap().count(), 0);
@@ -123,6 +123,53 @@ fn a_snapshot_is_restored_under_another_name() {
     assert!(restore("three", &damaged).status >= 400);
     let left = std::fs::read_dir(lab.path("root")).unwrap().count();
     assert_eq!(left, 2, "nothing is left of what was not restored");
+}
+
+/// A root below a folder with `=` in its name, and what interrupted work left in it.
+#[test]
+fn leftovers_in_a_root_are_in_nobodys_way() {
+    let mut lab = Lab::with(|options, folder| options.root = Some(folder.join("x=y")));
+    lab.put("/v1/indexes/a", &json!({ "dim": 2 })).expect(200);
+    lab.stop();
+    let root = lab.path("x=y");
+    std::fs::create_dir(root.join("half")).unwrap();
+    std::fs::create_dir(root.join("other")).unwrap();
+    for file in [
+        "half/LOCK",
+        "half/index-1.garlic",
+        "other/LOCK",
+        "other/mine",
+        ".b.deleted",
+        ".xyz.restoring",
+    ] {
+        std::fs::write(root.join(file), "").unwrap();
+    }
+    let again = Lab::with(|options, _| options.root = Some(root.clone()));
+    let list = again.get("/v1/indexes").expect(200);
+    assert_eq!(list["indexes"].as_array().unwrap().len(), 1);
+    assert_eq!(list["indexes"][0]["name"], "a");
+    assert!(!root.join(".b.deleted").exists() && !root.join(".xyz.restoring").exists());
+    let create = |name: &str| again.put(&format!("/v1/indexes/{name}"), &json!({ "dim": 2 }));
+    create("half").expect(200);
+    create("other").expect_error(409, "exists", &["other"]);
+    assert!(root.join("other/mine").exists());
+}
+
+#[test]
+fn of_two_deletions_of_an_index_one_finds_none() {
+    let lab = Lab::new();
+    for _ in 0..5 {
+        lab.put("/v1/indexes/a", &json!({ "dim": 2 })).expect(200);
+        // What an earlier deletion left does not stop the next.
+        std::fs::create_dir_all(lab.path("root/.a.deleted/x")).unwrap();
+        let delete = || lab.delete("/v1/indexes/a").status;
+        let mut found: Vec<u16> = std::thread::scope(|scope| {
+            let both = [scope.spawn(delete), scope.spawn(delete)];
+            both.map(|one| one.join().unwrap()).to_vec()
+        });
+        found.sort_unstable();
+        assert_eq!(found, [200, 404]);
+    }
 }
 
 #[test]

@@ -201,16 +201,14 @@ fn what_a_request_would_allocate_is_refused_before() {
     let asked = json!({ "vectors": lists(&queries, DIM), "radius": radius }).to_string();
     let ask = |accept: &str, body: &str| {
         let headers = [("content-type", "application/json"), ("accept", accept)];
-        lab.send(
-            "POST",
-            "/v1/indexes/many/search",
-            &headers,
-            body.as_bytes(),
-        )
+        lab.send("POST", "/v1/indexes/many/search", &headers, body.as_bytes())
     };
     ask("application/x-garlic", &asked).expect_error(422, "limit", &["50 points", "60 places"]);
     ask("application/json", &asked).expect(200);
     let one = json!({ "vectors": &data[..DIM], "radius": radius }).to_string();
     let answer = ask("application/x-garlic", &one);
-    assert_eq!((answer.status, &head(&answer.body)[1..]), (200, &[1, 50][..]));
+    assert_eq!(
+        (answer.status, &head(&answer.body)[1..]),
+        (200, &[1, 50][..])
+    );
 }
