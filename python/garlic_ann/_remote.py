@@ -11,7 +11,7 @@ import math
 import os
 import struct
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -199,6 +199,29 @@ def column_arrays(rows: Sequence[Mapping[str, Any]], shape: tuple[int, ...], at:
     return arrays
 
 
+def smaller(error: RefusedError, size: int) -> int:
+    """How much to ask for at a time after a server has refused ``size``; other errors are raised again."""
+    if error.code != "limit" or size <= 1:
+        raise error
+    return size // 2
+
+
+def in_parts(read: Callable[[list[Any]], Steps[T]], values: list[Any], size: int) -> Steps[list[T]]:
+    """What ``read`` gives for parts of a list, of ``size`` values or of as many as the server allows at a time. An empty list
+    is a part, too."""
+    found: list[T] = []
+    start = 0
+    while not found or start < len(values):
+        part = values[start : start + size]
+        try:
+            found.append((yield from read(part)))
+        except RefusedError as error:
+            size = smaller(error, len(part))
+            continue
+        start += size
+    return found
+
+
 def column(values: list[Any]) -> NDArray[Any]:
     """Values as an array: numbers as numbers, everything else as objects."""
     given = [value for value in values if value is not None]
@@ -321,7 +344,8 @@ def write(name: str, x: ArrayLike, ids: Any, columns: Any, mode: str) -> Steps[N
     if columns is not None:
         about["columns"] = columns_of(columns)
     request = Request("POST", f"{index_path(name)}/points", packed(about, rows_of(x)), {"content-type": BINARY})
-    request.repeatable = mode != "add"
+    # Without identifiers every request adds new points.
+    request.repeatable = mode != "add" and ids is not None
     written = json.loads(check((yield request)))["ids"]
     return column(written) if written and isinstance(written[0], str) else np.array(written, np.int64)
 
@@ -335,51 +359,61 @@ def remove(name: str, ids: Any = None, *, filter: str | None = None) -> Steps[in
 
 def get(name: str, ids: Any) -> Steps[NDArray[np.float32]]:
     """The vectors of some identifiers, one per row; a single identifier gives one vector."""
-    listed = ids_list(ids)
-    parts = []
-    for start in range(0, max(len(listed), 1), VECTOR_PAGE):
-        body = {"ids": listed[start : start + VECTOR_PAGE], "columns": [], "with_vectors": True}
+
+    def read(part: list[Any]) -> Steps[NDArray[np.float32]]:
+        body = {"ids": part, "columns": [], "with_vectors": True}
         headers = {"content-type": "application/json", "accept": BINARY}
         request = Request("POST", f"{index_path(name)}/points/get", json.dumps(body).encode(), headers)
-        parts.append(unpacked(check((yield request)))[1])
-    rows = np.concatenate(parts)
+        return unpacked(check((yield request)))[1]
+
+    rows = np.concatenate((yield from in_parts(read, ids_list(ids), VECTOR_PAGE)))
     return rows[0] if is_one(ids) else rows
 
 
 def rows(name: str, ids: Any, columns: Sequence[str] | None = None) -> Steps[dict[str, NDArray[Any]]]:
     """The columns of some identifiers as arrays, all columns unless ``columns`` names some."""
-    listed = ids_list(ids)
-    points: list[dict[str, Any]] = []
-    for start in range(0, len(listed), PAGE):
-        body = {"ids": listed[start : start + PAGE], "columns": None if columns is None else list(columns)}
+
+    def read(part: list[Any]) -> Steps[list[dict[str, Any]]]:
+        body = {"ids": part, "columns": None if columns is None else list(columns)}
         found = yield from ask("POST", f"{index_path(name)}/points/get", body)
-        points.extend(point.get("columns", {}) for point in found["points"])
+        return [point.get("columns", {}) for point in found["points"]]
+
+    points = [point for part in (yield from in_parts(read, ids_list(ids), PAGE)) for point in part]
     shape = () if is_one(ids) else (len(points),)
     return column_arrays(points, shape, np.arange(len(points)))
 
 
 def contains(name: str, ids: Any) -> Steps[NDArray[np.bool_]]:
     """For each identifier, whether the index has it."""
-    listed = ids_list(ids)
-    there: set[Any] = set()
-    for start in range(0, len(listed), PAGE):
-        part = expression(listed[start : start + PAGE])
+
+    def read(part: list[Any]) -> Steps[list[Any]]:
+        body = {"filter": expression(part), "limit": max(1, len(part)), "columns": []}
         try:
-            page = yield from ask("POST", f"{index_path(name)}/points/scroll", {"filter": part, "limit": PAGE, "columns": []})
-        except RefusedError:
+            page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
+        except RefusedError as error:
             # Names of an index that numbers its points, or the other way round.
-            continue
-        there.update(point["id"] for point in page["points"])
+            if error.code != "invalid":
+                raise
+            return []
+        return [point["id"] for point in page["points"]]
+
+    listed = ids_list(ids)
+    there = {known for part in (yield from in_parts(read, listed, PAGE)) for known in part}
     return np.array([i in there for i in listed], bool)
 
 
 def ids(name: str, filter: str | None = None) -> Steps[NDArray[Any]]:
     """Identifiers of all points, or of those that a filter allows."""
     found: list[Any] = []
+    size = PAGE
     start: int | None = 0
     while start is not None:
-        body: dict[str, Any] = {"limit": PAGE, "from": start, "filter": filter, "columns": []}
-        page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
+        body: dict[str, Any] = {"limit": size, "from": start, "filter": filter, "columns": []}
+        try:
+            page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
+        except RefusedError as error:
+            size = smaller(error, size)
+            continue
         found.extend(point["id"] for point in page["points"])
         start = page["next"]
     return column(found) if found and isinstance(found[0], str) else np.array(found, np.int64)

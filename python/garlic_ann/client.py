@@ -234,7 +234,8 @@ class Client:
         except BaseException:
             connection.close()
             raise
-        if response.will_close:
+        # A request that may not be sent twice takes no connection that is kept, so its own would be one more each time.
+        if response.will_close or not request.repeatable:
             connection.close()
         else:
             with self._lock:
@@ -368,7 +369,7 @@ class AsyncClient:
         except BaseException:
             writer.close()
             raise
-        if answered.get("connection", "").lower() == "close":
+        if answered.get("connection", "").lower() == "close" or not request.repeatable:
             writer.close()
         else:
             self._idle.append((reader, writer))
