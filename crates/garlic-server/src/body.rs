@@ -6,7 +6,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use garlic_data::{Format, ReadOptions, Reader};
 use http_body::Body as _;
@@ -89,6 +89,10 @@ impl Received {
     pub(crate) async fn read(app: &App, request: Request) -> ApiResult<Self> {
         let limit = app.options.limits.body;
         let (parts, mut body) = request.into_parts();
+        if !matches!(parts.method, Method::POST | Method::PUT) && !body.is_end_stream() {
+            let message = "GET takes its parameters from the address; send a body with POST";
+            return Err(ApiError::malformed(message));
+        }
         if body.size_hint().lower() > limit as u64 {
             return Err(ApiError::too_large(limit as u64));
         }

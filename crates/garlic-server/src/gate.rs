@@ -83,7 +83,9 @@ async fn run(
     }
     let _counted = InFlight::new(app);
     let turn = Turn::default();
-    if request.body().is_end_stream() {
+    // Only a body that is read gives the request its turn later.
+    let has_body = matches!(*request.method(), Method::POST | Method::PUT);
+    if !has_body || request.body().is_end_stream() {
         turn.take(app)?;
     }
     request.extensions_mut().insert(turn.clone());

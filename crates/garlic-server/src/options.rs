@@ -88,6 +88,8 @@ pub struct Limits {
     pub hits: usize,
     /// Bytes of the vectors of an answer, and of those of points that a search names.
     pub vectors: usize,
+    /// Snapshots that are downloaded at a time. Each takes the memory and the room on the disk of its index.
+    pub downloads: usize,
     /// Dimension of the vectors of an index that is created.
     pub dim: usize,
     /// Requests that are worked on at a time.
@@ -109,6 +111,7 @@ impl Default for Limits {
             k: 10_000,
             hits: 1_000_000,
             vectors: 256 << 20,
+            downloads: 8,
             dim: 32_768,
             requests: 512,
             connections: 16_384,

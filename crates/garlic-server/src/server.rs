@@ -36,6 +36,8 @@ pub(crate) struct App {
     pub(crate) routes: Vec<Route>,
     /// Requests that may be worked on at a time.
     pub(crate) requests: Arc<Semaphore>,
+    /// Snapshots that may be downloaded at a time.
+    pub(crate) downloads: Arc<Semaphore>,
     /// Memory for bodies, in permits of [`PERMIT_BYTES`].
     pub(crate) body_room: Arc<Semaphore>,
     /// Whether the server is shutting down.
@@ -144,6 +146,7 @@ impl Server {
             pool: Pool::start(options.threads).map_err(StartError::System)?,
             metrics: Metrics::new(routes.len()),
             requests: Arc::new(Semaphore::new(options.limits.requests)),
+            downloads: Arc::new(Semaphore::new(options.limits.downloads)),
             body_room: Arc::new(Semaphore::new(
                 BODIES * (options.limits.body / PERMIT_BYTES + 64),
             )),

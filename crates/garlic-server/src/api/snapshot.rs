@@ -1,7 +1,9 @@
 //! An index as a file: download and restore.
 
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -48,18 +50,37 @@ impl http_body::Body for Pieces {
     }
 }
 
+/// The next piece of a file; none at its end.
+fn next_of(mut file: File) -> (File, io::Result<Option<Bytes>>) {
+    let mut piece = vec![0; PIECE_BYTES];
+    let read = file.read(&mut piece).map(|length| {
+        piece.truncate(length);
+        (length > 0).then(|| Bytes::from(piece))
+    });
+    (file, read)
+}
+
 pub(crate) async fn download(
     State(app): State<SharedApp>,
     Path(name): Path<String>,
 ) -> ApiResult<Response> {
     let entry = entry(&app, &name)?;
+    let Ok(permit) = Arc::clone(&app.downloads).try_acquire_owned() else {
+        let message =
+            "the server sends as many snapshots as it may; try again when one of them is done";
+        return Err(ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            message,
+        ));
+    };
     let (mut file, length) = change(move || {
         let snapshot = entry.snapshot()?;
         let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
         let path = folder.path().join("snapshot");
         snapshot.index().clone().compacted()?.save(&path)?;
         let open = || -> io::Result<_> {
-            let file = std::fs::File::open(&path)?;
+            let file = File::open(&path)?;
             let length = file.metadata()?.len();
             Ok((file, length))
         };
@@ -68,21 +89,17 @@ pub(crate) async fn download(
     })
     .await?;
     let (send, pieces) = mpsc::channel(PIECES);
-    tokio::task::spawn_blocking(move || {
-        loop {
-            let mut piece = vec![0; PIECE_BYTES];
-            let read = file.read(&mut piece).map(|n| {
-                piece.truncate(n);
-                Bytes::from(piece)
-            });
-            let ended = read.as_ref().map_or(true, Bytes::is_empty);
+    tokio::spawn(async move {
+        let _permit = permit;
+        // A thread has the file while it reads, not while a slow client is waited for.
+        while let Ok((back, read)) = tokio::task::spawn_blocking(move || next_of(file)).await {
+            let has_more = read.is_ok();
             // A client that has left takes nothing.
-            if read.as_ref().is_ok_and(Bytes::is_empty)
-                || send.blocking_send(read).is_err()
-                || ended
-            {
+            let Some(read) = read.transpose() else { break };
+            if send.send(read).await.is_err() || !has_more {
                 break;
             }
+            file = back;
         }
     });
     let mut response = body::typed("application/octet-stream", Body::new(Pieces(pieces)));

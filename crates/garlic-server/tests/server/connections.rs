@@ -94,6 +94,43 @@ fn more_requests_than_allowed_get_429_and_health_is_told_all_the_same() {
 }
 
 #[test]
+fn a_body_that_nobody_reads_spares_no_request_its_turn() {
+    let lab = Lab::with(|options, _| options.limits.requests = 0);
+    let status = |method: &str, path: &str| {
+        let mut stream = connect(&lab);
+        let head = format!(
+            "{method} /v1/indexes{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        rest(stream)
+            .split(' ')
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(status("GET", ""), "429");
+    assert_eq!(status("HEAD", "/a"), "429");
+    assert_eq!(status("DELETE", "/a"), "429");
+    assert_eq!(status("GET", "/a/snapshot"), "429");
+}
+
+#[test]
+fn get_has_no_body_and_downloads_have_a_limit() {
+    let lab = Lab::with(|options, _| options.limits.downloads = 0);
+    lab.put("/v1/indexes/a", &json!({ "dim": 2 })).expect(200);
+    let mut stream = connect(&lab);
+    let head = "GET /v1/indexes/a/points/count HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+    stream.write_all(head.as_bytes()).unwrap();
+    let answer = rest(stream);
+    assert!(
+        answer.starts_with("HTTP/1.1 400") && answer.contains("POST"),
+        "{answer}"
+    );
+    lab.get("/v1/indexes/a/snapshot")
+        .expect_error(429, "too_many_requests", &["snapshots"]);
+}
+
+#[test]
 fn bodies_that_arrive_slowly_take_no_place_from_other_requests() {
     let lab = Lab::with(|options, _| options.limits.requests = 1);
     let mut slow: Vec<TcpStream> = (0..20).map(|_| connect(&lab)).collect();
