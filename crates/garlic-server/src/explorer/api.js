@@ -5,7 +5,8 @@ const dialog = document.getElementById("key-dialog");
 
 /** Asks for a key; resolves when one was given. */
 let asking = null;
-function askForKey() {
+function askForKey(isWrong) {
+  document.getElementById("key-wrong").hidden = !isWrong;
   asking ??= new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       sessionStorage.setItem(KEY, document.getElementById("key").value);
@@ -24,7 +25,8 @@ async function send(path, options = {}) {
     if (key) headers.authorization = `Bearer ${key}`;
     const response = await fetch(path, { ...options, headers });
     if (response.status === 401) {
-      await askForKey();
+      // Another request may have asked for a key since this one was sent.
+      if (key === sessionStorage.getItem(KEY)) await askForKey(Boolean(key));
       continue;
     }
     if (!response.ok) {
@@ -37,12 +39,21 @@ async function send(path, options = {}) {
   }
 }
 
-export const getJson = async (path, signal) => (await send(path, { signal })).json();
+/** Identifiers beyond 2^53 are no numbers of JavaScript: where the browser shows how they were written, they are BigInts. */
+const exact = (_, value, context) =>
+  (typeof value === "number" && !Number.isSafeInteger(value) && /^\d+$/.test(context?.source ?? "") ? BigInt(context.source) : value);
+const asWritten = (_, value) => (typeof value === "bigint" ? JSON.rawJSON?.(String(value)) ?? Number(value) : value);
+export const wholeNumber = (digits) => (Number.isSafeInteger(Number(digits)) ? Number(digits) : BigInt(digits));
+
+export const fromJson = (text) => JSON.parse(text, exact);
+export const toJson = (value) => JSON.stringify(value, asWritten);
+
+export const getJson = async (path, signal) => fromJson(await (await send(path, { signal })).text());
 export const getText = async (path) => (await send(path)).text();
 
 export async function post(path, body, signal) {
   const headers = { "content-type": "application/json" };
-  return (await send(path, { method: "POST", headers, body: JSON.stringify(body), signal })).json();
+  return fromJson(await (await send(path, { method: "POST", headers, body: toJson(body), signal })).text());
 }
 
 /** A binary answer: its JSON, its rows of floats, and what follows them as 64-bit numbers. */
@@ -60,4 +71,4 @@ export async function getBinary(path, signal) {
 export const indexPath = (name) => `/v1/indexes/${encodeURIComponent(name)}`;
 
 /** An identifier that somebody typed, as the index has it. */
-export const typedId = (text, named) => (named ? text : /^\d+$/.test(text.trim()) ? Number(text) : text);
+export const typedId = (text, named) => (named ? text : /^\d+$/.test(text.trim()) ? wholeNumber(text.trim()) : text);

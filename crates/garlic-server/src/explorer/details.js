@@ -1,6 +1,6 @@
 // The panel beside the map: a cell, or a point with its neighbours.
 
-import { getJson, indexPath, post } from "./api.js";
+import { getJson, indexPath, post, toJson } from "./api.js";
 import { bars, facts, fill, isPicture, make, picture, short } from "./charts.js";
 
 export class Details {
@@ -10,11 +10,15 @@ export class Details {
 
   show(info) {
     this.info = info;
+    this.turn = null;
     this.panel.replaceChildren(make("p", { class: "hint" }, "Select a cell or a point of the map."));
   }
 
+  /** Shows a cell, unless something else was asked for meanwhile. */
   async cell(cell) {
+    const turn = (this.turn = Symbol("cell"));
     const about = await getJson(`${indexPath(this.info.name)}/explore/cells/${cell}`);
+    if (turn !== this.turn) return undefined;
     const chart = make("canvas", { class: "chart", role: "img", "aria-label": "Spectrum of the cell" });
     const ids = (about.ids ?? []).slice(0, 60);
     const chip = (id) => make("button", { type: "button", onclick: () => this.onSelect(id) }, String(id));
@@ -37,6 +41,7 @@ export class Details {
   }
 
   async point(id) {
+    const turn = (this.turn = Symbol("point"));
     const path = indexPath(this.info.name);
     const withPictures = isPicture(this.info.dim);
     const columns = this.info.columns.map((column) => column.name);
@@ -44,6 +49,7 @@ export class Details {
       post(`${path}/points/get`, { ids: [id], with_vectors: true }),
       post(`${path}/search`, { ids: [id], k: 11, columns, with_vectors: withPictures }),
     ]);
+    if (turn !== this.turn) return;
     const others = hits.filter((hit) => hit.id !== id).slice(0, 10);
     fill(this.panel,
       make("h2", {}, `Point ${id}`),
@@ -54,7 +60,6 @@ export class Details {
       make("h3", {}, "Vector"),
       make("p", { class: "hint" }, `${point.vector.slice(0, 8).map(short).join(", ")}${point.vector.length > 8 ? " …" : ""}`),
     );
-    return point;
   }
 
   /** Columns as a table; pictures as pictures. */
@@ -77,7 +82,7 @@ export class Details {
 
 function text(value) {
   if (value === null || value === undefined) return "–";
-  const shown = typeof value === "object" ? JSON.stringify(value) : String(value);
+  const shown = typeof value === "object" ? toJson(value) : String(value);
   return shown.length > 400 ? `${shown.slice(0, 400)}…` : shown;
 }
 

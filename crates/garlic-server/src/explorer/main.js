@@ -16,7 +16,7 @@ function say(message, isError = false) {
 const onError = (error) => say(error ? error.message : "", Boolean(error));
 
 const map = new MapView($("map"), {
-  onCell: (cell) => details.cell(cell).then((about) => { map.bins = about.bins ?? []; map.draw(); }, onError),
+  onCell: (cell) => details.cell(cell).then((about) => { if (about) { map.bins = about.bins ?? []; map.draw(); } }, onError),
   onPoint: (id) => details.point(id).catch(onError),
   onKinds: (names) => {
     const shown = [...names].slice(0, 12).map(([name, kind]) => {
@@ -67,11 +67,14 @@ async function choose(name) {
   health.show(current);
   say("Drawing the map …");
   try {
-    await map.load(current);
+    const chosen = current;
+    await map.load(chosen);
+    if (chosen !== current || !map.data) return;
     $("legend-note").textContent = `${short(map.data.points)} points${map.data.of > map.data.points ? ` of ${short(map.data.of)}` : ""}; the two axes hold ${Math.round(100 * map.data.variance_kept)} % of the variance`;
     map.canvas.dataset.cells = map.data.cells.length;
     say("");
   } catch (error) {
+    if (current?.name !== name) return;
     map.draw();
     onError(error);
   }

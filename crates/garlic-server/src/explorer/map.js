@@ -37,10 +37,14 @@ export class MapView {
 
   /** Loads a map, and then its points, for which it does not wait. */
   async load(info) {
+    const turn = (this.turn = Symbol("map"));
     this.points.clear();
     this.clear();
     this.info = info;
-    this.data = await getJson(`${indexPath(info.name)}/explore/map`);
+    const data = await getJson(`${indexPath(info.name)}/explore/map`);
+    // Another index was chosen meanwhile.
+    if (turn !== this.turn) return;
+    this.data = data;
     this.cells = new Cells(this.data.cells);
     this.onLoaded?.();
     this.showAll();
@@ -232,6 +236,8 @@ export class MapView {
   }
 
   key(event) {
+    // The browser has its own meanings of keys that are held with these.
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { camera } = this;
     const move = (right, up) => () => {
       camera.x += (60 * right) / camera.scale;

@@ -1,6 +1,6 @@
 // The points of a map: all of them, which arrive in pieces in random order, so that the first ones are a sample.
 
-import { getBinary, indexPath } from "./api.js";
+import { getBinary, indexPath, wholeNumber } from "./api.js";
 import { KINDS, rgb, theme } from "./charts.js";
 
 const PIECE = 50000;     // Points of a request.
@@ -150,7 +150,7 @@ export class Points {
     const asked = new URLSearchParams({ left: x, right: x, top: y, bottom: y, limit: 1, with_ids: true });
     const { about, numbers } = await getBinary(`${this.path}?${asked}`);
     if (about.ids) return about.ids[0];
-    return numbers.length ? Number(numbers[0]) : undefined;
+    return numbers.length ? wholeNumber(numbers[0]) : undefined;
   }
 }
 
