@@ -21,6 +21,7 @@
 //! The rule of this crate: it joins `garlic-table` to HTTP and has no search logic. It never prints; it logs with
 //! `tracing`, and vectors are never in a log.
 
+mod address;
 mod api;
 mod body;
 mod columns;

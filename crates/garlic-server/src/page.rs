@@ -1,9 +1,9 @@
 //! The page to look at indexes: one document, one style and a few scripts, all in the program.
 
-use axum::extract::Path;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 
+use crate::address::Path;
 use crate::body::typed;
 
 /// The page loads nothing from elsewhere, and nobody frames it.

@@ -1,11 +1,12 @@
 //! What the page asks for: the map, its points, and a cell.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::entry;
+use crate::address::Path;
 use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};

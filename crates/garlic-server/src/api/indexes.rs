@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use garlic_ann::Index;
 use garlic_any::{AnyBuilder, AnyConfig, AnyIndex, Preset};
@@ -11,6 +11,7 @@ use garlic_table::{Collection, FirstRows};
 use serde_json::{Map, Value, json};
 
 use super::{change, entry};
+use crate::address::Path;
 use crate::body::{self, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use garlic_core::Rows;
 use garlic_table::{Ids, Snapshot};
 
 use super::search::check_vectors;
 use super::{change, entry};
+use crate::address::Path;
 use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};

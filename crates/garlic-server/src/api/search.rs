@@ -4,13 +4,14 @@ use std::ops::AddAssign as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use garlic_core::{Answer, RangeSearch, Rows, Search, SearchStats};
 use garlic_table::Snapshot;
 use serde_json::{Map, Value, json};
 
 use super::entry;
+use crate::address::Path;
 use crate::body::{self, Binary, Received};
 use crate::columns;
 use crate::error::{ApiError, ApiResult};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use garlic_any::AnyIndex;
@@ -16,6 +16,7 @@ use http_body::Frame;
 use tokio::sync::mpsc;
 
 use super::{change, entry};
+use crate::address::Path;
 use crate::body::{self, next_piece};
 use crate::error::{ApiError, ApiResult};
 use crate::gate::Turn;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use garlic_ann::{Index, TracedCandidate, TracedCell};
 use garlic_any::AnyIndex;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::entry;
 use super::search::{USUAL_K, parameters, queries_of, take_queries, work};
+use crate::address::Path;
 use crate::body::{self, Received};
 use crate::error::{ApiError, ApiResult};
 use crate::explore::Map;

@@ -76,6 +76,10 @@ fn cells_have_a_spectrum_bins_and_points() {
     assert!(!cell["ids"].as_array().unwrap().is_empty());
     lab.get("/v1/indexes/map/explore/cells/100000")
         .expect_error(404, "no_cell", &["100000"]);
+    lab.get("/v1/indexes/map/explore/cells/x")
+        .expect_error(400, "malformed", &["address", "x"]);
+    lab.get("/v1/indexes/%ff")
+        .expect_error(400, "malformed", &["address"]);
 }
 
 #[test]
