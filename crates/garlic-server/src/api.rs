@@ -11,6 +11,7 @@ pub(crate) mod trace;
 use std::sync::Arc;
 
 use crate::error::{ApiError, ApiResult};
+use crate::metrics::panicked;
 use crate::pool::CancelOnDrop;
 use crate::registry::Entry;
 use crate::server::App;
@@ -24,7 +25,7 @@ pub(crate) async fn change<T: Send + 'static>(
     let cancel = guard.cancel();
     let done = tokio::task::spawn_blocking(move || cancel.scope(work)).await;
     done.unwrap_or_else(|_| {
-        tracing::error!("a change panicked");
+        panicked("a change");
         Err(ApiError::internal())
     })
 }

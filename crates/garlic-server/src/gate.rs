@@ -17,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ApiResult};
 use crate::keys::Access;
+use crate::metrics::panicked;
 use crate::options::Limits;
 use crate::routes::{Limit, Route};
 use crate::server::{App, SharedApp};
@@ -79,7 +80,7 @@ async fn run(
     };
     check_key(app, route, request.headers())?;
     if route.limit == Limit::None {
-        return unpanicked(app, next.run(request)).await;
+        return unpanicked(next.run(request)).await;
     }
     let _counted = InFlight::new(app);
     let turn = Turn::default();
@@ -89,7 +90,7 @@ async fn run(
         turn.take(app)?;
     }
     request.extensions_mut().insert(turn.clone());
-    let work = unpanicked(app, next.run(request));
+    let work = unpanicked(next.run(request));
     match route.limit {
         Limit::Time => {
             let Limits { time, idle, .. } = app.options.limits;
@@ -142,15 +143,14 @@ impl Drop for InFlight<'_> {
 }
 
 /// Lets no panic of a handler end the connection without an answer.
-async fn unpanicked(app: &App, work: impl Future<Output = Response>) -> ApiResult<Response> {
+async fn unpanicked(work: impl Future<Output = Response>) -> ApiResult<Response> {
     let mut work = pin!(work);
     std::future::poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
             Ok(Poll::Pending) => Poll::Pending,
             Err(_) => {
-                app.metrics.panics.fetch_add(1, Relaxed);
-                tracing::error!("a request panicked");
+                panicked("a request");
                 Poll::Ready(Err(ApiError::internal()))
             }
         },
@@ -163,7 +163,9 @@ fn check_key(app: &App, route: &Route, headers: &HeaderMap) -> ApiResult<()> {
         return Ok(());
     }
     let text = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
-    let bearer = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
+    let bearer = text(header::AUTHORIZATION).and_then(|v| v.split_once(' '));
+    let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let bearer = bearer.map(|(_, key)| key);
     let key = bearer.or_else(|| text(header::HeaderName::from_static("x-api-key")));
     let allowed = app.options.keys.access(key.map(str::trim));
     if allowed >= route.access {

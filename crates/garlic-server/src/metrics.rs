@@ -13,6 +13,21 @@ const BUCKETS: [u64; 16] = [
     819_200, 1_638_400, 6_553_600,
 ];
 
+/// Panics of the process. They are counted where they are caught, in threads that know no server.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a panic and logs it.
+pub(crate) fn panicked(what: &str) {
+    PANICS.fetch_add(1, Relaxed);
+    tracing::error!("{what} panicked");
+}
+
+/// Panics so far.
+#[cfg(test)]
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Relaxed)
+}
+
 /// Counters of a route.
 #[derive(Default)]
 struct Counters {
@@ -27,7 +42,6 @@ struct Counters {
 pub(crate) struct Metrics {
     routes: Vec<Counters>,
     unmatched: AtomicU64,
-    pub(crate) panics: AtomicU64,
     pub(crate) connections: AtomicU64,
     /// Requests that are received or worked on.
     pub(crate) in_flight: AtomicU64,
@@ -41,7 +55,6 @@ impl Metrics {
         Self {
             routes: (0..routes).map(|_| Counters::default()).collect(),
             unmatched: AtomicU64::default(),
-            panics: AtomicU64::default(),
             connections: AtomicU64::default(),
             in_flight: AtomicU64::default(),
             queries: AtomicU64::default(),
@@ -154,7 +167,7 @@ fn single(app: &App) -> [(&'static str, &'static str, &'static str, f64); 11] {
             "garlic_panics_total",
             "counter",
             "Requests that failed by a fault of the server.",
-            metrics.panics.load(Relaxed) as f64,
+            PANICS.load(Relaxed) as f64,
         ),
         (
             "garlic_connections",

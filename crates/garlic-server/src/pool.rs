@@ -16,6 +16,7 @@ use garlic_table::Snapshot;
 use tokio::sync::oneshot;
 
 use crate::error::{ApiError, ApiResult};
+use crate::metrics::panicked;
 
 /// Queries of a batch. The library shares work among as many.
 pub(crate) const BATCH_QUERIES: usize = 64;
@@ -191,7 +192,7 @@ impl Shared {
                 Work::Query(query) => self.answer(query, joined),
             }));
             if done.is_err() {
-                tracing::error!("a search panicked");
+                panicked("a search");
             }
         }
     }
@@ -411,8 +412,12 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_of_one_request() {
         let (pool, runtime) = (Pool::start(1).unwrap(), runtime());
+        let before = crate::metrics::panics();
         let failed = runtime.block_on(pool.run::<()>(|| panic!("as planned")));
         assert_eq!(failed.unwrap_err().status.as_u16(), 500);
         assert_eq!(runtime.block_on(pool.run(|| Ok(3))).unwrap(), 3);
+        let failed = runtime.block_on(crate::api::change::<()>(|| panic!("as planned")));
+        assert_eq!(failed.unwrap_err().status.as_u16(), 500);
+        assert!(crate::metrics::panics() >= before + 2);
     }
 }
