@@ -3,7 +3,7 @@
 //! The axes are the two leading principal components of a sample of the points, in the space of the cells. The map of an
 //! index is kept until the index changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use garlic_any::AnyIndex;
@@ -20,7 +20,10 @@ use crate::error::{ApiError, ApiResult};
 const SAMPLE_POINTS: usize = 2000;
 const MAX_POINTS: usize = 1_000_000;
 /// A map of an index that changes all the time is made anew no more often than this.
-const RENEW_AFTER: Duration = Duration::from_secs(10);
+const RENEW_AFTER: Duration = match cfg!(test) {
+    true => Duration::from_millis(200),
+    false => Duration::from_secs(10),
+};
 const SEED: u64 = 1;
 
 /// A cell on the map.
@@ -316,7 +319,10 @@ fn bounds(places: &[[f32; 2]]) -> [f32; 4] {
 pub(crate) struct MapCache(Arc<Mutex<Option<Kept>>>);
 
 struct Kept {
-    snapshot: Arc<Snapshot>,
+    /// What was drawn, for as long as the map is shown with it.
+    snapshot: Option<Arc<Snapshot>>,
+    /// The same afterwards: the map alone must not keep an index in memory that has changed.
+    drawn: Weak<Snapshot>,
     map: Arc<Map>,
     made: Instant,
 }
@@ -337,21 +343,35 @@ impl MapCache {
         let made = tokio::spawn(async move {
             let mut kept = cache.lock().await;
             if let Some(known) = &*kept
-                && (Arc::ptr_eq(&known.snapshot, &snapshot) || known.made.elapsed() < RENEW_AFTER)
+                && let Some(drawn) = known.drawn.upgrade()
+                && (Arc::ptr_eq(&drawn, &snapshot) || known.made.elapsed() < RENEW_AFTER)
             {
-                return Ok((Arc::clone(&known.snapshot), Arc::clone(&known.map)));
+                return Ok((drawn, Arc::clone(&known.map)));
             }
             let of = Arc::clone(&snapshot);
             let before = kept.as_ref().map(|known| Arc::clone(&known.map));
             let map = Arc::new(change(move || Map::of(&of, before.as_deref())).await?);
+            let made = Instant::now();
             *kept = Some(Kept {
-                snapshot: Arc::clone(&snapshot),
+                drawn: Arc::downgrade(&snapshot),
+                snapshot: Some(Arc::clone(&snapshot)),
                 map: Arc::clone(&map),
-                made: Instant::now(),
+                made,
             });
+            tokio::spawn(release(Arc::clone(&cache), made));
             Ok((snapshot, map))
         });
         made.await.unwrap_or_else(|_| Err(ApiError::internal()))
+    }
+}
+
+/// Lets go of the snapshot of a map that was made at a time, once it is too old to be shown with it.
+async fn release(cache: Arc<Mutex<Option<Kept>>>, made: Instant) {
+    tokio::time::sleep(RENEW_AFTER).await;
+    if let Some(kept) = cache.lock().await.as_mut()
+        && kept.made == made
+    {
+        kept.snapshot = None;
     }
 }
 
@@ -381,6 +401,28 @@ mod tests {
             .unwrap();
         let index = builder.build(Rows::new(&data, 6).unwrap()).unwrap();
         Snapshot::new(index.into()).unwrap()
+    }
+
+    #[test]
+    fn a_map_keeps_no_snapshot_that_nobody_else_has() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let (cache, old) = (MapCache::default(), Arc::new(snapshot("euclidean")));
+        let later = async || tokio::time::sleep(2 * RENEW_AFTER).await;
+        let get = |of: &Arc<Snapshot>| runtime.block_on(cache.get(of)).unwrap();
+        let (_, first) = get(&old);
+        // An index that has changed is shown as it was, for a while.
+        let (index, new) = (Arc::downgrade(&old), Arc::new(Snapshot::clone(&old)));
+        drop(old);
+        assert!(Arc::ptr_eq(&get(&new).1, &first));
+        runtime.block_on(later());
+        assert!(index.upgrade().is_none());
+        let (_, second) = get(&new);
+        assert_eq!((first.axes, &first.places), (second.axes, &second.places));
+        runtime.block_on(later());
+        assert!(Arc::ptr_eq(&get(&new).1, &second), "it is the same still");
     }
 
     #[test]
