@@ -23,6 +23,7 @@ pub(crate) struct Described {
 pub(crate) type Schemas = fn(&mut SchemaGenerator) -> Described;
 
 const JSON: &str = "application/json";
+const BYTES: &str = "application/octet-stream";
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
@@ -31,11 +32,6 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 /// A body that is not JSON.
 fn bytes() -> Value {
     json!({ "type": "string", "format": "binary" })
-}
-
-/// Neither a body nor an answer that a type describes.
-pub(crate) fn nothing(_: &mut SchemaGenerator) -> Described {
-    Described::default()
 }
 
 /// No body, and an answer.
@@ -74,6 +70,23 @@ pub(crate) fn both_in_address<R: JsonSchema, A: JsonSchema>(
     }
 }
 
+/// A body that no type describes, and an answer.
+pub(crate) fn file<A: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
+    Described {
+        request: vec![(BYTES, bytes())],
+        ..answer::<A>(generator)
+    }
+}
+
+/// Parameters in the address, and an answer that no type describes.
+pub(crate) fn bytes_in_address<R: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
+    Described {
+        parameters: Some(R::json_schema(generator).to_value()),
+        answer: Some((crate::body::BINARY, bytes())),
+        ..Described::default()
+    }
+}
+
 /// An answer that no type describes.
 pub(crate) fn other(kind: &'static str) -> Schemas {
     fn of(kind: &'static str) -> Described {
@@ -91,7 +104,7 @@ pub(crate) fn other(kind: &'static str) -> Schemas {
             answer: Some((JSON, json!({ "type": "object" }))),
             ..Described::default()
         },
-        _ => |_| of("application/octet-stream"),
+        _ => |_| of(BYTES),
     }
 }
 
@@ -121,7 +134,10 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         "paths": paths,
         "components": {
             "schemas": generator.take_definitions(true),
-            "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
+            "securitySchemes": {
+                "key": { "type": "http", "scheme": "bearer" },
+                "header": { "type": "apiKey", "in": "header", "name": "x-api-key" },
+            },
         },
     })
 }
@@ -129,7 +145,10 @@ pub(crate) fn document(routes: &[Route]) -> Value {
 fn operation(route: &Route, described: Described, error: &Value) -> Value {
     let mut parameters: Vec<Value> = (route.path.split('/'))
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .map(|name| {
+            let kind = if name == "cell" { "integer" } else { "string" };
+            json!({ "name": name, "in": "path", "required": true, "schema": { "type": kind } })
+        })
         .collect();
     let in_address = described
         .parameters
@@ -157,7 +176,7 @@ fn operation(route: &Route, described: Described, error: &Value) -> Value {
         operation["requestBody"] = json!({ "content": kinds.collect::<Map<_, _>>() });
     }
     if route.access != Access::Open {
-        operation["security"] = json!([{ "key": [] }]);
+        operation["security"] = json!([{ "key": [] }, { "header": [] }]);
     }
     operation
 }
@@ -194,6 +213,13 @@ mod tests {
                 route.path
             );
         }
+        let paths = &document["paths"];
+        let points = &paths["/v1/indexes/{name}/explore/points"]["get"];
+        let names = points["parameters"].as_array().unwrap().iter();
+        assert!(names.clone().any(|parameter| parameter["name"] == "left"));
+        let restore = &paths["/v1/indexes/{name}/snapshot"]["put"];
+        let body = &restore["requestBody"]["content"][BYTES];
+        assert_eq!(body["schema"], bytes());
         let mut found = Vec::new();
         references(&document, &mut found);
         assert!(found.len() > 20, "{} references", found.len());

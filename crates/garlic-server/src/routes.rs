@@ -68,7 +68,6 @@ pub(crate) fn all() -> Vec<(Route, Handler)> {
             )
         };
     }
-    let nothing = openapi::nothing;
 
     route!(GET "/", Open, None, page::html, openapi::other("text/html"), "A page to look at the indexes.");
     route!(GET "/explorer.css", Open, None, page::style, openapi::other("text/css"), "The style of the page.");
@@ -102,10 +101,10 @@ pub(crate) fn all() -> Vec<(Route, Handler)> {
     route!(POST "/v1/indexes/{name}/retrain", Write, Requests, indexes::retrain, openapi::answer::<t::DoneAnswer>, "Train cells, bins and recall targets again, from all points.");
     route!(POST "/v1/indexes/{name}/tune", Write, Requests, indexes::tune, openapi::both_with_vectors::<t::TuneRequest, t::DoneAnswer>, "Measure what recall targets take for queries that do not resemble the points.");
     route!(GET "/v1/indexes/{name}/snapshot", Read, Requests, snapshot::download, openapi::other("application/octet-stream"), "The index as a file, with names and columns.");
-    route!(PUT "/v1/indexes/{name}/snapshot", Write, Requests, snapshot::restore, nothing, "Create an index from a file that was downloaded.");
+    route!(PUT "/v1/indexes/{name}/snapshot", Write, Requests, snapshot::restore, openapi::file::<t::DoneAnswer>, "Create an index from a file that was downloaded.");
 
     route!(GET "/v1/indexes/{name}/explore/map", Read, Time, explore::map, openapi::other("application/json"), "The cells as ellipses over two axes, for the page.");
-    route!(GET "/v1/indexes/{name}/explore/points", Read, Time, explore::points, openapi::other("application/octet-stream"), "A sample of the points in a rectangle of the map, for the page.");
+    route!(GET "/v1/indexes/{name}/explore/points", Read, Time, explore::points, openapi::bytes_in_address::<explore::Rectangle>, "A sample of the points in a rectangle of the map, for the page.");
     route!(GET "/v1/indexes/{name}/explore/cells/{cell}", Read, Time, explore::cell, openapi::other("application/json"), "A cell: its spectrum, its bins and some of its points.");
     route!(POST "/v1/indexes/{name}/explore/trace", Read, Time, trace::trace, openapi::both::<t::SearchRequest, t::StatsAnswer>, "What a search looks at, step by step.");
     routes

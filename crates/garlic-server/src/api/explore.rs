@@ -2,6 +2,7 @@
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -43,9 +44,10 @@ pub(crate) async fn map(
     }))
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Points of a rectangle of the map.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Rectangle {
+pub(crate) struct Rectangle {
     left: Option<f32>,
     top: Option<f32>,
     right: Option<f32>,
