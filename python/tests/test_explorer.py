@@ -277,3 +277,61 @@ def test_other_indexes_are_chosen(page):
     page.wait(lambda: "no point with the identifier nobody" in page.one("#status").text)
     # The browser reports the answers with errors that the page has asked for.
     page.driver.get_log("browser")
+
+
+def test_late_answers_are_of_no_index_that_was_left(page):
+    page.script(
+        "const ask = window.fetch;"
+        "window.fetch = async (path, options) => {"
+        "  if (String(path).includes('/few/explore/map')) await new Promise((resolve) => setTimeout(resolve, 700));"
+        "  return ask(path, options);"
+        "};"
+    )
+    cells = page.one("#map").get_attribute("data-cells")
+    page.choose("#index", "few")
+    page.choose("#index", "pictures")
+    page.wait(lambda: int(page.one("#map").get_attribute("data-points") or 0) > 50)
+    time.sleep(1)
+    assert "6,000 × 784" in page.one("#facts").text and page.one("#map").get_attribute("data-cells") == cells
+    assert int(page.one("#map").get_attribute("data-points")) > 50 and page.one("#status").text == ""
+
+
+def test_keys_of_the_browser_are_left_to_it(page):
+    taken = (
+        "const event = new KeyboardEvent('keydown', {key: arguments[0], cancelable: true, ...arguments[1]});"
+        "document.getElementById('map').dispatchEvent(event);"
+        "return event.defaultPrevented;"
+    )
+    for key in ("+", "-", "0", "ArrowLeft"):
+        assert page.script(taken, key, {})
+        for held in ("ctrlKey", "metaKey", "altKey"):
+            assert not page.script(taken, key, {held: True})
+
+
+def test_large_identifiers_are_exact(page):
+    text = '{"ids":[9007199254740993,7],"id":18446744073709551615,"distance":1e300,"place":[0.5,-3]}'
+    there_and_back = (
+        "const [text, done] = arguments;"
+        "import('/explorer/api.js').then(({fromJson, toJson, typedId}) =>"
+        "  done([toJson(fromJson(text)), String(typedId(' 9007199254740993 ', false)), typedId('12', false)]));"
+    )
+    found = page.driver.execute_async_script(there_and_back, text)
+    assert found == [text.replace("1e300", "1e+300"), "9007199254740993", 12]
+
+
+def test_a_wrong_key_is_told(driver, program, tmp_path):
+    garlic.build(np.eye(5, dtype=np.float32)).save(tmp_path / "locked.garlic")
+    page = Page(driver)
+    with served(program, tmp_path / "locked.garlic", GARLIC_READ_KEY="r" * 20) as url:
+        driver.get(url)
+        page.wait(lambda: page.one("#key").is_displayed())
+        assert not page.one("#key-wrong").is_displayed()
+        page.one("#key").send_keys("x" * 20)
+        page.click("#key-dialog button")
+        page.wait(lambda: page.one("#key-wrong").is_displayed())
+        page.one("#key").clear()
+        page.one("#key").send_keys("r" * 20)
+        page.click("#key-dialog button")
+        page.wait(lambda: "5 × 5" in page.one("#facts").text)
+    # The browser reports the answers with errors that the page has asked for.
+    driver.get_log("browser")
