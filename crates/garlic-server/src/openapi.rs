@@ -15,8 +15,8 @@ pub(crate) struct Described {
     request: Vec<(&'static str, Value)>,
     /// The schema of the parameters of the address.
     parameters: Option<Value>,
-    /// Content type and schema of the answer.
-    answer: Option<(&'static str, Value)>,
+    /// Content types and schemas of the answer, which the client chooses from with `accept`.
+    answer: Vec<(&'static str, Value)>,
 }
 
 /// Makes the description of a route.
@@ -37,7 +37,7 @@ fn bytes() -> Value {
 /// No body, and an answer.
 pub(crate) fn answer<A: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
     Described {
-        answer: Some((JSON, schema::<A>(generator))),
+        answer: vec![(JSON, schema::<A>(generator))],
         ..Described::default()
     }
 }
@@ -57,6 +57,12 @@ pub(crate) fn both_with_vectors<R: JsonSchema, A: JsonSchema>(
     let mut described = both::<R, A>(generator);
     described.request.push((crate::body::BINARY, bytes()));
     described.request.push(("application/x-npy", bytes()));
+    described
+}
+
+/// Lets the answer be binary, too.
+pub(crate) fn or_binary(mut described: Described) -> Described {
+    described.answer.push((crate::body::BINARY, bytes()));
     described
 }
 
@@ -82,7 +88,7 @@ pub(crate) fn file<A: JsonSchema>(generator: &mut SchemaGenerator) -> Described 
 pub(crate) fn bytes_in_address<R: JsonSchema>(generator: &mut SchemaGenerator) -> Described {
     Described {
         parameters: Some(R::json_schema(generator).to_value()),
-        answer: Some((crate::body::BINARY, bytes())),
+        answer: vec![(crate::body::BINARY, bytes())],
         ..Described::default()
     }
 }
@@ -91,7 +97,7 @@ pub(crate) fn bytes_in_address<R: JsonSchema>(generator: &mut SchemaGenerator) -
 pub(crate) fn other(kind: &'static str) -> Schemas {
     fn of(kind: &'static str) -> Described {
         Described {
-            answer: Some((kind, bytes())),
+            answer: vec![(kind, bytes())],
             ..Described::default()
         }
     }
@@ -101,7 +107,7 @@ pub(crate) fn other(kind: &'static str) -> Schemas {
         "text/javascript" => |_| of("text/javascript"),
         "text/plain" => |_| of("text/plain"),
         JSON => |_| Described {
-            answer: Some((JSON, json!({ "type": "object" }))),
+            answer: vec![(JSON, json!({ "type": "object" }))],
             ..Described::default()
         },
         _ => |_| of(BYTES),
@@ -142,6 +148,13 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     })
 }
 
+/// Content types with their schemas.
+fn contents(kinds: Vec<(&'static str, Value)>) -> Value {
+    let kinds = kinds.into_iter();
+    let kinds = kinds.map(|(kind, schema)| (kind.to_owned(), json!({ "schema": schema })));
+    kinds.collect::<Map<_, _>>().into()
+}
+
 fn operation(route: &Route, described: Described, error: &Value) -> Value {
     let mut parameters: Vec<Value> = (route.path.split('/'))
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
@@ -158,8 +171,8 @@ fn operation(route: &Route, described: Described, error: &Value) -> Value {
         parameters.push(json!({ "name": name, "in": "query", "schema": schema }));
     }
     let mut success = json!({ "description": "Done." });
-    if let Some((kind, schema)) = described.answer {
-        success["content"] = json!({ kind: { "schema": schema } });
+    if !described.answer.is_empty() {
+        success["content"] = contents(described.answer);
     }
     let failure = json!({
         "description": "An error, in words that say what to do.",
@@ -171,9 +184,7 @@ fn operation(route: &Route, described: Described, error: &Value) -> Value {
         "responses": { "200": success, "default": failure },
     });
     if !described.request.is_empty() {
-        let kinds = described.request.into_iter();
-        let kinds = kinds.map(|(kind, schema)| (kind.to_owned(), json!({ "schema": schema })));
-        operation["requestBody"] = json!({ "content": kinds.collect::<Map<_, _>>() });
+        operation["requestBody"] = json!({ "content": contents(described.request) });
     }
     if route.access != Access::Open {
         operation["security"] = json!([{ "key": [] }, { "header": [] }]);
@@ -217,6 +228,10 @@ mod tests {
         let points = &paths["/v1/indexes/{name}/explore/points"]["get"];
         let names = points["parameters"].as_array().unwrap().iter();
         assert!(names.clone().any(|parameter| parameter["name"] == "left"));
+        for path in ["search", "points/get"] {
+            let answer = &paths[format!("/v1/indexes/{{name}}/{path}")]["post"]["responses"]["200"];
+            assert_eq!(answer["content"][crate::body::BINARY]["schema"], bytes());
+        }
         let restore = &paths["/v1/indexes/{name}/snapshot"]["put"];
         let body = &restore["requestBody"]["content"][BYTES];
         assert_eq!(body["schema"], bytes());

@@ -83,10 +83,10 @@ pub(crate) fn all() -> Vec<(Route, Handler)> {
     route!(POST "/v1/indexes/{name}", Write, Requests, indexes::create, openapi::both_with_vectors::<t::CreateRequest, t::IndexAnswer>, "The same as PUT.");
     route!(DELETE "/v1/indexes/{name}", Write, Requests, indexes::delete, openapi::answer::<t::DoneAnswer>, "Delete an index below the root, with its files.");
 
-    route!(POST "/v1/indexes/{name}/search", Read, Time, search::search, openapi::both_with_vectors::<t::SearchRequest, t::SearchAnswer>, "Find nearest neighbours, or all points within a radius.");
+    route!(POST "/v1/indexes/{name}/search", Read, Time, search::search, |g| openapi::or_binary(openapi::both_with_vectors::<t::SearchRequest, t::SearchAnswer>(g)), "Find nearest neighbours, or all points within a radius.");
     route!(POST "/v1/indexes/{name}/points", Write, Time, points::write, openapi::both_with_vectors::<t::WriteRequest, t::WriteAnswer>, "Add or replace points, all or none. They are on the device when the answer comes.");
     route!(PUT "/v1/indexes/{name}/points", Write, Time, points::write, openapi::both_with_vectors::<t::WriteRequest, t::WriteAnswer>, "The same as POST.");
-    route!(POST "/v1/indexes/{name}/points/get", Read, Time, points::get, openapi::both::<t::GetRequest, t::PointsAnswer>, "Read points.");
+    route!(POST "/v1/indexes/{name}/points/get", Read, Time, points::get, |g| openapi::or_binary(openapi::both::<t::GetRequest, t::PointsAnswer>(g)), "Read points.");
     route!(POST "/v1/indexes/{name}/points/delete", Write, Time, points::delete, openapi::both::<t::DeleteRequest, t::DeleteAnswer>, "Remove points by identifiers or by a filter.");
     route!(GET "/v1/indexes/{name}/points/count", Read, Time, points::count, openapi::both_in_address::<t::CountRequest, t::CountAnswer>, "Count points.");
     route!(POST "/v1/indexes/{name}/points/count", Read, Time, points::count, openapi::both::<t::CountRequest, t::CountAnswer>, "Count points.");
