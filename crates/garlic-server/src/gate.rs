@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
@@ -41,11 +41,19 @@ pub(crate) async fn pass(State(app): State<SharedApp>, request: Request, next: N
         (None, None) => Ok(None),
         (None, Some(_)) => Err(not_allowed()),
     };
-    let mut response = match run(&app, route, request, next).await {
+    // Only a body that is read gives the request its turn later.
+    let reads_body = matches!(method, Method::POST | Method::PUT);
+    let (turn, has_body) = (Turn::default(), !request.body().is_end_stream());
+    let mut response = match run(&app, route, &turn, reads_body && has_body, request, next).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
+    // Without the rest of a body, the connection has no next request; clients must not try.
+    if has_body && !(reads_body && turn.was_ready()) {
+        let close = HeaderValue::from_static("close");
+        headers.insert(header::CONNECTION, close);
+    }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     let no_store = HeaderValue::from_static("no-store");
@@ -71,6 +79,8 @@ fn not_allowed() -> ApiError {
 async fn run(
     app: &Arc<App>,
     route: ApiResult<Option<&Route>>,
+    turn: &Turn,
+    waits_for_body: bool,
     mut request: Request,
     next: Next,
 ) -> ApiResult<Response> {
@@ -83,10 +93,7 @@ async fn run(
         return unpanicked(next.run(request)).await;
     }
     let _counted = InFlight::new(app);
-    let turn = Turn::default();
-    // Only a body that is read gives the request its turn later.
-    let has_body = matches!(*request.method(), Method::POST | Method::PUT);
-    if !has_body || request.body().is_end_stream() {
+    if !waits_for_body {
         turn.take(app)?;
     }
     request.extensions_mut().insert(turn.clone());
@@ -105,11 +112,23 @@ async fn run(
 /// The place of a request among those that are worked on. A request has it from when its body is there until it is answered:
 /// clients that send slowly take no place from others.
 #[derive(Clone, Default)]
-pub(crate) struct Turn(Arc<OnceLock<OwnedSemaphorePermit>>);
+pub(crate) struct Turn(Arc<Wanted>);
+
+#[derive(Default)]
+struct Wanted {
+    /// Whether the request was ready for its turn: its body is there.
+    is_ready: AtomicBool,
+    permit: OnceLock<OwnedSemaphorePermit>,
+}
 
 impl Turn {
+    fn was_ready(&self) -> bool {
+        self.0.is_ready.load(Relaxed)
+    }
+
     pub(crate) fn take(&self, app: &App) -> ApiResult<()> {
-        if self.0.get().is_some() {
+        self.0.is_ready.store(true, Relaxed);
+        if self.0.permit.get().is_some() {
             return Ok(());
         }
         let Ok(permit) = Arc::clone(&app.requests).try_acquire_owned() else {
@@ -120,7 +139,7 @@ impl Turn {
                 message,
             ));
         };
-        let _ = self.0.set(permit);
+        let _ = self.0.permit.set(permit);
         Ok(())
     }
 }

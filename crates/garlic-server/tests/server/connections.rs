@@ -115,6 +115,31 @@ fn a_body_that_nobody_reads_spares_no_request_its_turn() {
 }
 
 #[test]
+fn a_request_that_is_refused_before_its_body_ends_its_connection() {
+    let lab = Lab::new();
+    let head = |path: &str, body: &str| {
+        let mut stream = connect(&lab);
+        let request = format!(
+            "PUT /v1/indexes/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).to_lowercase()
+    };
+    let refused = head(".a", "{\"dim\"");
+    assert!(
+        refused.starts_with("http/1.1 422") && refused.contains("connection: close"),
+        "{refused}"
+    );
+    let read = head("a", "{\"dim\": 2}");
+    assert!(
+        read.starts_with("http/1.1 200") && !read.contains("connection:"),
+        "{read}"
+    );
+}
+
+#[test]
 fn get_has_no_body_and_downloads_have_a_limit() {
     let lab = Lab::with(|options, _| options.limits.downloads = 0);
     lab.put("/v1/indexes/a", &json!({ "dim": 2 })).expect(200);
