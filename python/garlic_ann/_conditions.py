@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Union
 
+import numpy as np
+
 # ("and" | "or" | "not", conditions), or (operator, name, value).
 Condition = Union[tuple[str, list["Condition"]], tuple[str, str, Any]]
 
@@ -101,12 +103,17 @@ def sql(condition: Condition, columns: Collection[str]) -> str | None:
 
 
 def _literal(value: Any) -> str | None:
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return repr(value)
+    # Types made of these, such as members of an IntEnum, write themselves in another way.
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(float(value))
     return None
 
 

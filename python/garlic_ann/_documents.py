@@ -148,8 +148,9 @@ class Documents:
         rows = sorted(last.values())
         array = np.asarray(vectors, np.float32)
         index = self._made(array.shape[-1])
+        keys = self._new_keys([named[row] for row in rows])
         columns = self._columns(index, [texts[row] for row in rows], [every[row] for row in rows])
-        index.upsert(array[rows], self._keys([named[row] for row in rows]), columns)
+        index.upsert(array[rows], keys, columns)
         return named
 
     def _columns(
@@ -171,16 +172,32 @@ class Documents:
                 columns[key] = _column(values, self._types.get(key))
         return columns
 
-    def _keys(self, ids: Sequence[str]) -> list[Any]:
-        """Identifiers as the index has them: text, or numbers where it was made with numbers."""
+    def _has_numbers(self) -> bool:
+        """Whether the identifiers of the index are numbers. One without points does not know yet, and takes text."""
         if self._numbered is None and len(self):
             index = cast("SearchIndex", self.index)
             is_named = index.named if isinstance(index, RemoteIndex) else index.ids().dtype.kind not in "iu"
             self._numbered = not is_named
-        if not self._numbered:
+        return bool(self._numbered)
+
+    def _keys(self, ids: Iterable[str]) -> list[Any]:
+        """Identifiers as the index has them: text, or numbers where it was made with numbers. There is no point of text that
+        is no number, so that is left out.
+        """
+        if not self._has_numbers():
             return list(ids)
-        # Of text that is no number there is no point.
-        return [int(id) if id.isdecimal() else 2**63 - 1 for id in ids]
+        return [number for number in map(_number, ids) if number is not None]
+
+    def _new_keys(self, ids: Sequence[str]) -> list[Any]:
+        """The same for documents to write, each of which needs a key of its own."""
+        keys = self._keys(ids)
+        if len(keys) < len(ids):
+            wrong = next(id for id in ids if _number(id) is None)
+            raise ValueError(
+                f"the document identifier {wrong!r} is not a number below 2^63, and the identifiers of this index are numbers;"
+                " give each document such an identifier (ids=), or use an index with text identifiers"
+            )
+        return keys
 
     def search(
         self, vector: Sequence[float], k: int, filter: str | Mapping[str, Any] | Iterable[str] | None, **options: Any
@@ -193,7 +210,7 @@ class Documents:
         if isinstance(filter, Mapping):
             allowed = self.where(of_dict(filter))
         elif filter is not None and not isinstance(filter, str):
-            allowed = self._keys(list(filter))
+            allowed = self._keys(filter)
         if isinstance(allowed, list) and not allowed:
             return []
         query = np.asarray(vector, np.float32)
@@ -229,8 +246,8 @@ class Documents:
         index = self.index
         if index is None or not len(ids):
             return []
-        keys = self._keys(list(dict.fromkeys(ids)))
-        known = [key for key, there in zip(keys, index.contains(keys)) if there]
+        keys = self._keys(dict.fromkeys(ids))
+        known = [key for key, there in zip(keys, index.contains(keys)) if there] if keys else []
         if not known:
             return []
         documents = _documents(index.rows(known, self._wanted(index)), len(known))
@@ -238,7 +255,7 @@ class Documents:
 
     def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of documents that there are."""
-        return cast("SearchIndex", self.index).get(self._keys(ids))
+        return cast("SearchIndex", self.index).get(self._new_keys(ids))
 
     def remove(self, ids: Iterable[str] | None) -> int:
         """Removes documents, all of them without identifiers, and returns how many there were."""
@@ -246,7 +263,10 @@ class Documents:
         # A server's index that has had no points does not know yet whether they will have names.
         if index is None or not len(index):
             return 0
-        return index.remove(index.ids() if ids is None else self._keys(list(ids)))
+        if ids is None:
+            return index.remove(index.ids())
+        keys = self._keys(ids)
+        return index.remove(keys) if keys else 0
 
     def _wanted(self, index: SearchIndex) -> list[str]:
         """The columns to read. Those of a store stay the same, and a server need not be asked again."""
@@ -296,6 +316,19 @@ def _documents(columns: Mapping[str, NDArray[Any]], count: int) -> list[tuple[st
             for row in range(count)
         ]
     return [(text or "", metadata) for text, metadata in zip(texts, metadatas)]
+
+
+def _number(id: str) -> int | None:
+    """The number that an index gives back as this text; ``None`` for other text, such as ``007``.
+
+    >>> [_number(id) for id in ("7", "007", "-1", "x", "9223372036854775808")]
+    [7, None, None, None, None]
+    """
+    # Python refuses to read numbers of thousands of digits.
+    if not (id.isascii() and id.isdecimal()) or len(id) > 19:
+        return None
+    number = int(id)
+    return number if number < 2**63 and str(number) == id else None
 
 
 def _json(metadata: Mapping[str, Any]) -> str:

@@ -171,7 +171,10 @@ class GarlicVectorStore(BasePydanticVectorStore):
         if not parts:
             return node_ids
         found = self._ids(("and", parts))
-        return found if node_ids is None else [id for id in found if str(id) in set(node_ids)]
+        if node_ids is None:
+            return found
+        wanted = set(node_ids)
+        return [id for id in found if str(id) in wanted]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The nodes that are nearest to the embedding of the query."""

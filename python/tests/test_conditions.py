@@ -1,7 +1,10 @@
 """Conditions on metadata mean the same in Python and as an expression of the index."""
 
+import enum
+
 import garlic_ann as garlic
 import numpy as np
+import pytest
 from garlic_ann._conditions import holds, of_dict, sql
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,3 +68,27 @@ def test_text_that_contains_text():
         condition = (operator, "lang", text)
         assert INDEX.ids(filter=sql(condition, COLUMNS)).tolist() == expected
         assert [number for number, row in enumerate(ROWS) if holds(condition, row)] == expected
+
+
+class Year(enum.IntEnum):
+    OLD = 1990
+
+
+class Weight(float):
+    def __repr__(self):
+        return "heavy"
+
+
+@pytest.mark.parametrize("weight", [np.float64(0.5), np.float32(0.5), np.float16(0.5), Weight(0.5)])
+def test_values_of_other_numeric_types(weight):
+    assert sql(of_dict({"weight": {"$gte": weight}}), COLUMNS) == '"weight" >= 0.5'
+    assert sql(of_dict({"weight": [weight, np.float64(2)]}), COLUMNS) == '"weight" IN (0.5, 2.0)'
+    assert INDEX.ids(filter=sql(of_dict({"weight": weight}), COLUMNS)).tolist() == list(range(0, 24, 4))
+
+
+def test_values_of_other_types():
+    for value in (np.int64(1990), np.uint16(1990), Year.OLD):
+        assert sql(of_dict({"year": value}), COLUMNS) == '"year" = 1990'
+    assert sql(of_dict({"flag": np.bool_(True)}), COLUMNS) == '"flag" = TRUE'
+    assert sql(of_dict({"lang": np.str_("it's")}), COLUMNS) == "\"lang\" = 'it''s'"
+    assert sql(of_dict({"weight": np.float64("nan")}), COLUMNS) is None
