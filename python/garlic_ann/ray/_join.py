@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._inputs import arrow_rows
 from ..sharded._index import Routed, ShardedIndex
-from ..sharded._source import pyarrow
+from ..sharded._source import is_text, plain_type, pyarrow
 
 
 @lru_cache(maxsize=2)
@@ -36,13 +36,23 @@ def neighbors_of(table: Any, index: Routed | tuple[str, bytes], options: dict[st
     distances, ids = searched.search(queries, asked, recall=options["recall"], filter=options["filter"], exact=options["exact"])
     keep = np.isfinite(distances)
     if exclude is not None:
-        keep &= ids != np.asarray(table.column(exclude).to_pylist(), object)[:, None]
+        keep &= ids != _own(table.column(exclude), exclude, searched.manifest.named)[:, None]
         keep &= keep.cumsum(axis=1) <= k
     ends = np.concatenate([[0], keep.sum(axis=1).cumsum()])
     kind = pa.string() if searched.manifest.named else pa.int64()
     return table.append_column("neighbors", _lists(ids, keep, ends, kind)).append_column(
         "distances", _lists(distances, keep, ends, pa.float32())
     )
+
+
+def _own(column: Any, name: str, named: bool) -> NDArray[Any]:
+    """The identifiers of the rows themselves. Those of another kind would be equal to none."""
+    kind = plain_type(column.type)
+    is_fit = is_text(kind) if named else pyarrow().types.is_integer(kind)
+    if not is_fit and not pyarrow().types.is_null(kind):
+        wanted = "text" if named else "whole numbers"
+        raise ValueError(f"exclude: column `{name}` is of type {column.type}, the identifiers of the index are {wanted}")
+    return np.array(column.to_pylist(), object)
 
 
 def _lists(values: NDArray[Any], keep: NDArray[np.bool_], ends: NDArray[np.int64], kind: Any) -> Any:

@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from .. import _garlic
 from .._index import _settings
 from . import _manifest, _steps
 from ._calibrate import calibrate
 from ._engine import Engine
+from ._lock import together
 from ._manifest import Calibration, Manifest, Shard, Spread
 from ._place import Place, Settings
 from ._source import Block, Layout
@@ -48,6 +51,7 @@ class Options:
 
 def build(engine: Engine, blocks: list[tuple[Block, Any]], path: str | os.PathLike[str], options: Options) -> Manifest:
     """Builds the index of some blocks in the folder ``path``."""
+    options = _plain_options(options)
     settings = _checked(options)
     rows = sum(block.rows for block, _ in blocks)
     if rows == 0:
@@ -65,7 +69,8 @@ def build(engine: Engine, blocks: list[tuple[Block, Any]], path: str | os.PathLi
         model, = engine.get([engine.call(_steps.train, place, settings, cells, shards, options.resume, *samples)])
         held = engine.call(_steps.hold_out, place, "", None, *[scan[1] for scan in scans])
         groups: list[int] = model.groups
-        written = write_shards(engine, blocks, layout, place, settings, groups, place.shard, options.resume)
+        facts = [scan[0] for scan in scans]
+        written, _ = write_shards(engine, blocks, facts, layout, place, settings, groups, place.shard, options.resume)
         (held_out, spread), = engine.get([held])
         manifest = Manifest(
             fingerprint=place.fingerprint,
@@ -93,6 +98,13 @@ def build(engine: Engine, blocks: list[tuple[Block, Any]], path: str | os.PathLi
     return manifest
 
 
+def _plain_options(options: Options) -> Options:
+    numbers = ("shards", "cells", "sample", "recall")
+    given = options.settings
+    settings = Settings(given.metric, _plain(given.seed), {k: _plain(v) for k, v in given.config.items()}, _plain(given.threads))
+    return replace(options, settings=settings, **{name: _plain(getattr(options, name)) for name in numbers})
+
+
 def _checked(options: Options) -> Settings:
     """The settings with the default recall target, once the library has taken them."""
     config = dict(options.settings.config)
@@ -101,13 +113,23 @@ def _checked(options: Options) -> Settings:
         if name in config:
             raise ValueError(f"parameter `{name}`: {why}")
     for name, value in (("shards", options.shards), ("cells", options.cells), ("sample", options.sample)):
-        if value is not None and (isinstance(value, bool) or value < 1):
-            raise ValueError(f"parameter `{name}` is {value}: must be at least 1")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ValueError(f"parameter `{name}` is {value}: must be a whole number from 1 on")
     config["recall"] = 0.95 if options.recall is None else options.recall
+    try:
+        # The manifest, which is written last, has to hold them.
+        json.dumps([config, options.settings.seed])
+    except TypeError as error:
+        raise ValueError(f"parameters must be numbers or text: {error}") from None
     metric = _garlic.check_settings("default", _settings(options.settings.metric, options.settings.seed, config))
     if float(config.get("spill", 0)) > 0:
         raise ValueError("parameter `spill`: points of a sharded index are stored once")
     return Settings(metric, options.settings.seed, config, options.settings.threads)
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as one of Python."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def _sizes(rows: int, options: Options) -> tuple[int, int, Shares]:
@@ -142,30 +164,36 @@ def short_hash(text: str) -> str:
 def write_shards(
     engine: Engine,
     blocks: list[tuple[Block, Any]],
+    facts: list[Any],
     layout: Layout,
     place: Place,
     settings: Settings,
     groups: list[int],
     name: Callable[[int], str],
     resume: bool,
-) -> list[Any]:
-    """Segments of all shards; ``None`` for a shard without points."""
+) -> tuple[list[Any], float]:
+    """Segments of all shards, ``None`` for a shard without points; and the sum of squared distances of points from their cells.
+
+    ``facts`` has the summary of each block, of the time when it was read first.
+    """
     shards = max(groups) + 1
     numbers = range(shards)
     found = engine.get([engine.call(_steps.finished, place, name(n)) for n in numbers]) if resume else [None] * shards
     wanted = [n for n in numbers if found[n] is None]
     if not wanted:
-        return found
+        return found, 0.0
     pieces = [
-        engine.call_many(len(wanted), _steps.split, table, block, layout, place, groups, wanted) for block, table in blocks
+        engine.call_many(len(wanted) + 1, _steps.split, table, block, layout, place, groups, wanted, summary)
+        for (block, table), summary in zip(blocks, facts)
     ]
+    radii = [piece.pop() for piece in pieces]
     writes = [
         engine.call(_steps.write, place, name(n), settings, *[piece[at] for piece in pieces]) for at, n in enumerate(wanted)
     ]
     del pieces
     for number, segment in zip(wanted, engine.get(writes)):
         found[number] = segment
-    return found
+    return found, math.fsum(engine.get(radii))
 
 
 @contextmanager
@@ -175,22 +203,27 @@ def cleared_on_failure(engine: Engine, folder: str, fingerprint: str, mark: str,
     """
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
-    before = set(os.listdir(folder))
     try:
-        yield Place(folder, fingerprint)
+        with together(os.path.join(folder, f".{mark}-build.lock")) as is_last:
+            before = set(os.listdir(folder))
+            try:
+                yield Place(folder, fingerprint)
+            except BaseException:
+                engine.stop()
+                # The same build may be going on elsewhere, with the same files.
+                if not keep and is_last():
+                    for name in set(os.listdir(folder)) - before - _named(folder):
+                        if mark in name:
+                            os.unlink(os.path.join(folder, name))
+                raise
     except BaseException:
-        engine.stop()
-        if not keep:
-            for name in set(os.listdir(folder)) - before - _named(folder):
-                if mark in name:
-                    os.unlink(os.path.join(folder, name))
-            if is_new and not os.listdir(folder):
-                os.rmdir(folder)
+        if is_new and not os.listdir(folder):
+            os.rmdir(folder)
         raise
 
 
 def _named(folder: str) -> set[str]:
-    """Files of the index that is there: the same build may have been done by someone else at the same time."""
+    """Files of the index that is there: the same build may have been finished by someone else at the same time."""
     try:
         return {segment.file for segment in _manifest.read(folder)[0].segments()}
     except (OSError, ValueError):

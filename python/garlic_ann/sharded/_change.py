@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -19,8 +18,8 @@ from ._calibrate import calibrate
 from ._engine import Engine
 from ._manifest import Manifest, Segment, Shard
 from ._place import Place, Settings, open_model, open_segment
-from ._source import Block, Layout, pyarrow, read_points
-from ._steps import Shares, Summary, plain_ids, write_points
+from ._source import Block, Layout, pyarrow
+from ._steps import Summary, plain_ids, write_points
 
 
 def append(engine: Engine, blocks: list[tuple[Block, Any]], path: str | os.PathLike[str], columns: Any, threads: int | None) -> Manifest:
@@ -37,21 +36,26 @@ def append(engine: Engine, blocks: list[tuple[Block, Any]], path: str | os.PathL
     asked = (*columns, list(manifest.columns), manifest.metric)
     layout: Layout = engine.get([engine.call(_steps.first_layout, table, first, *asked)])[0]
     _check_alike(layout, manifest)
-    shares = Shares(manifest.held_out_share, 0.0)
-    scans = [engine.call_many(3, _steps.scan, table, block, layout, shares, manifest.metric) for block, table in blocks]
-    summaries: list[Summary] = engine.get([scan[0] for scan in scans])
+    share = manifest.held_out_share
+    scans = [engine.call_many(3, _steps.scan_added, table, block, layout, share, manifest.metric) for block, table in blocks]
+    facts, held_points, ids = [list(column) for column in zip(*scans)]
+    del scans
+    summaries: list[Summary] = engine.get(facts)
     if layout.ids is not None:
-        _check_new(engine, blocks, layout, folder, manifest)
-    content = (sum(s.content for s in summaries) % 2**64, rows, manifest.generation)
+        _check_new(engine, [block for block, _ in blocks], ids, folder, manifest)
+    del ids
+    # Files of the same name have the same bytes: held-out points come after those that there were.
+    content = (sum(s.content for s in summaries) % 2**64, rows, manifest.generation, manifest.held_out.sha256)
     part = f"-{short_hash(json.dumps(content))}"
     with cleared_on_failure(engine, folder, manifest.fingerprint, part) as place:
-        held = engine.call(_steps.hold_out, place, part, manifest.held_out, *[scan[1] for scan in scans])
-        added = engine.get([engine.call(radii, table, block, layout, place) for block, table in blocks])
+        held = engine.call(_steps.hold_out, place, part, manifest.held_out, *held_points)
         groups = manifest.cell_shards()
-        written = write_shards(engine, blocks, layout, place, settings, groups, lambda n: place.shard(n, part), False)
+        written, radii = write_shards(
+            engine, blocks, facts, layout, place, settings, groups, lambda n: place.shard(n, part), False
+        )
         (held_out, _), = engine.get([held])
         old = manifest.spread
-        total = old.added * old.added_points + math.fsum(added)
+        total = old.added * old.added_points + radii
         changed = manifest.with_changes(
             next_id=manifest.next_id + rows if layout.ids is None else max(manifest.next_id, *(s.largest_id + 1 for s in summaries)),
             held_out=held_out,
@@ -80,13 +84,14 @@ def _check_alike(layout: Layout, manifest: Manifest) -> None:
             )
 
 
-def _check_new(engine: Engine, blocks: list[tuple[Block, Any]], layout: Layout, folder: str, manifest: Manifest) -> None:
+def _check_new(engine: Engine, blocks: list[Block], ids: list[Any], folder: str, manifest: Manifest) -> None:
     """Fails for identifiers that the index has already."""
-    ids = [engine.call(read_ids, table, block, layout) for block, table in blocks]
     segments = [segment for shard in manifest.shards for segment in shard.segments]
     for found in engine.get([engine.call(existing, folder, segment, *ids) for segment in segments]):
         if found is not None:
-            raise ValueError(f"the identifier {found!r} exists already; nothing was appended")
+            number, row, id = found
+            where = f"{blocks[number].name}: row {blocks[number].first + row}"
+            raise ValueError(f"{where}: the identifier {id!r} exists already; nothing was appended")
 
 
 def compact(engine: Engine, path: str | os.PathLike[str], threads: int | None) -> Manifest:
@@ -143,25 +148,13 @@ def _cells_within(model: Index, vectors: NDArray[np.float32], group: list[int]) 
     return cells
 
 
-def radii(table: Any, block: Block, layout: Layout, place: Place) -> float:
-    """The sum of squared distances of a block's points from their cells."""
-    points = read_points(block, table, layout)
-    _, found = _garlic.assign(open_model(place.path(place.model()))._have(), points.vectors)
-    return float(found.sum(dtype=np.float64))
-
-
-def existing(folder: str, segment: Segment, *parts: Any) -> Any:
-    """An identifier that a segment has already; ``None`` if it has none of them."""
+def existing(folder: str, segment: Segment, *parts: Any) -> tuple[int, int, Any] | None:
+    """An identifier that a segment has already, after the numbers of its part and row; ``None`` if it has none of them."""
     index = open_segment(folder, segment)
-    for ids in parts:
+    for number, ids in enumerate(parts):
         if len(ids):
-            plain = plain_ids(ids)
-            there = index.contains(plain)
+            there = index.contains(plain_ids(ids))
             if there.any():
-                return ids[int(there.argmax())].as_py()
+                row = int(there.argmax())
+                return number, row, ids[row].as_py()
     return None
-
-
-def read_ids(table: Any, block: Block, layout: Layout) -> Any:
-    """The identifiers of a block."""
-    return read_points(block, table, layout).ids

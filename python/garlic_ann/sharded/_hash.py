@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 Hashes = NDArray[np.uint64]
+# The hash of a value that is missing: any number.
+_MISSING = 0x6A09E667F3BCC909
 
 
 def mix(values: Hashes) -> Hashes:
@@ -47,14 +49,18 @@ def content(points: Points) -> int:
 
 
 def _of_column(column: Any) -> Hashes:
-    """A hash of each value; equal values have equal hashes."""
+    """A hash of each value; equal values have equal hashes, whatever else the block has."""
     types = pyarrow().types
-    if column.null_count == 0 and types.is_integer(column.type):
-        return mix(np.asarray(column).astype(np.int64).view(np.uint64))
-    if column.null_count == 0 and types.is_floating(column.type):
-        return mix(np.asarray(column).astype(np.float64).view(np.uint64))
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        # Missing floats are NaN in NumPy, but whole numbers would become floats.
+        filled = column.fill_null(0) if types.is_integer(column.type) else column
+        wide = np.int64 if types.is_integer(column.type) else np.float64
+        hashes = mix(np.asarray(filled).astype(wide).view(np.uint64))
+        hashes[np.asarray(column.is_null())] = _MISSING
+        return hashes
     encoded = column.dictionary_encode(null_encoding="encode")
-    known = [int.from_bytes(_digest(value), "little") for value in encoded.dictionary.to_pylist()]
+    values = encoded.dictionary.to_pylist()
+    known = [_MISSING if value is None else int.from_bytes(_digest(value), "little") for value in values]
     return np.array(known, np.uint64)[np.asarray(encoded.indices)] if len(column) else np.empty(0, np.uint64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _garlic
-from .._arrays import vectors
+from .._arrays import identifiers, is_plain_iterable, vectors
 from .._garlic import FormatError
 from . import _manifest
 from ._manifest import Manifest
@@ -22,6 +22,11 @@ from ._route import Parts, Plan, Router, best
 _RETRAIN_GROWTH = 2.0
 _MAX_SPREAD_GROWTH = 0.05
 
+
+_FILTERS = (
+    "filter: a sharded index takes an expression over the columns or a list of identifiers; it takes no mask, no function and"
+    " no filter that was made for other indexes"
+)
 
 # Number of neighbours, recall target in a shard, whether it is exact, filter, columns, threads.
 How = tuple[int, Union[float, None], bool, Any, Union[list[str], None], Union[int, None]]
@@ -74,13 +79,13 @@ class Routed:
         Results are as those of :meth:`garlic_ann.Index.search`. ``recall`` is the target over all shards. A query is searched
         in the shards of its nearest cells, as many as held-out points needed to reach the target. Searches with ``exact``, with
         a filter, for more than 100 neighbours or with a target above .99 go to all shards. A filter is an expression over the
-        columns, or a list or array of identifiers.
+        columns, or identifiers: a list, an array, or anything that can be iterated over.
         """
         if isinstance(columns, str):
             raise TypeError(f"columns: a list of names is needed, such as [{columns!r}]")
         if isinstance(k, bool) or k < 1:
             raise ValueError(f"search parameter `k` is {k}: must be at least 1")
-        _check_filter(filter)
+        filter = plain_filter(filter)
         asked = vectors(queries, "queries")
         rows = np.atleast_2d(asked)
         if rows.shape[1] != self.dim:
@@ -121,10 +126,17 @@ class Routed:
         }
 
 
-def _check_filter(filter: Any) -> None:
-    is_mask = not isinstance(filter, str) and np.asarray(filter).dtype.kind == "b"
-    if callable(filter) or is_mask:
-        raise TypeError("filter: a sharded index takes an expression over the columns or a list of identifiers")
+def plain_filter(filter: Any) -> Any:
+    """A filter that all segments can read, each for itself: an expression, or identifiers that can be read many times."""
+    if filter is None or isinstance(filter, str):
+        return filter
+    # A shared filter may be a mask or a function, and cannot be sent to other processes.
+    if callable(filter) or isinstance(filter, _garlic.Filter):
+        raise TypeError(_FILTERS)
+    listed = list(filter) if is_plain_iterable(filter) else filter
+    if np.asarray(listed).dtype.kind == "b":
+        raise TypeError(_FILTERS)
+    return listed
 
 
 class ShardedIndex(Routed):
@@ -156,13 +168,15 @@ class ShardedIndex(Routed):
 
     def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
         """For each identifier, whether the index has it."""
-        there = [index.contains(ids) for shard in self._shards for index in shard.indexes()]
+        asked = identifiers(ids)
+        there = [index.contains(asked) for shard in self._shards for index in shard.indexes()]
         found: NDArray[np.bool_] = np.logical_or.reduce(there)
         return found
 
     def get(self, ids: ArrayLike) -> NDArray[np.float32]:
         """The vectors of some identifiers, one per row. Raises ``KeyError`` for one that does not exist."""
-        asked: NDArray[Any] = np.atleast_1d(np.asarray(ids))
+        plain = identifiers(ids)
+        asked: NDArray[Any] = np.array(plain, object) if isinstance(plain, list) else plain
         found = np.zeros((len(asked), self.dim), np.float32)
         missing = np.ones(len(asked), bool)
         for index in (index for shard in self._shards for index in shard.indexes()):
@@ -171,7 +185,7 @@ class ShardedIndex(Routed):
                 found[there] = index.get(asked[there])
                 missing &= ~there
         if missing.any():
-            raise KeyError(f"there is no point {asked[missing][0]!r}")
+            raise KeyError(f"there is no point {asked[missing].tolist()[0]!r}")
         return found
 
     def __repr__(self) -> str:
@@ -211,7 +225,7 @@ def clean(path: str | os.PathLike[str]) -> list[str]:
     """
     folder = os.path.abspath(path)
     named = {segment.file for segment in _manifest.read(folder)[0].segments()}
-    ours = (".garlic", "-held-out.npz", ".tmp")
+    ours = (".garlic", "-held-out.npz", ".tmp", "-build.lock")
     gone = sorted(name for name in os.listdir(folder) if name.endswith(ours) and name not in named)
     for name in gone:
         os.unlink(os.path.join(folder, name))

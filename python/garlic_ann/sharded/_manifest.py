@@ -11,11 +11,11 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .._garlic import FormatError
+from ._lock import alone
 
 NAME = "manifest.json"
 FORMAT = "garlic-shards"
@@ -163,8 +163,9 @@ def write(path: str | os.PathLike[str], manifest: Manifest, before: bytes | None
 
     With ``before``, the manifest must still have these bytes: of two changes at once, the second one fails.
     """
-    check_files(path, manifest)
-    with _locked(path):
+    with alone(os.path.join(path, f".{NAME}.lock")):
+        # Within the lock, so that a build that fails at the same time deletes none of them.
+        check_files(path, manifest)
         if before is not None and read(path)[1] != before:
             raise RuntimeError(
                 f"{os.fspath(path)}: the index was changed by someone else meanwhile; nothing was changed here, try again"
@@ -193,19 +194,6 @@ def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Held while a manifest is compared and replaced, milliseconds. The system releases it if the process dies."""
-    import fcntl
-
-    descriptor = os.open(os.path.join(path, f".{NAME}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
     finally:
         os.close(descriptor)
 

@@ -15,6 +15,8 @@ from .._inputs import arrow_rows
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+# The library takes no larger numbers.
+_MAX_VALUE = 1e15
 # Rows that one task reads, unless a row group of a file has more.
 BLOCK_ROWS = 65_536
 _PARQUET = (".parquet", ".pq")
@@ -184,9 +186,20 @@ def layout_of(block: Block, table: pa.Table, vectors: str | None, ids: str | Non
     if table.num_rows == 0:
         raise ValueError(f"{block.name}: has no rows")
     first = _vectors(table.slice(0, 1), vectors, block)
-    named = ids is not None and not pa.types.is_integer(schema.field(ids).type)
-    picked = pa.schema([schema.field(name).remove_metadata() for name in others])
+    named = ids is not None and not pa.types.is_integer(plain_type(schema.field(ids).type))
+    fields = [schema.field(name).remove_metadata() for name in others]
+    picked = pa.schema([field.with_type(plain_type(field.type)) for field in fields])
     return Layout(vectors, ids, first.shape[1], named, picked, block.name)
+
+
+def plain_type(kind: Any) -> Any:
+    """The type of values; those of a dictionary are what it encodes."""
+    return kind.value_type if pyarrow().types.is_dictionary(kind) else kind
+
+
+def is_text(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _holds_vectors(kind: Any) -> bool:
@@ -206,10 +219,13 @@ def read_points(block: Block, table: pa.Table | None, layout: Layout) -> Points:
             f" those of {layout.origin} have {layout.dim}"
         )
     vectors = vectors.reshape(-1, layout.dim)
-    bad = ~np.isfinite(vectors).all(axis=1)
-    if bad.any():
-        row = block.first + int(bad.argmax())
-        raise ValueError(f"{block.name}: row {row}: the vector has a number that is infinite or not a number")
+    # Comparisons with what is not a number are false.
+    good = (vectors.min(axis=1) >= -_MAX_VALUE) & (vectors.max(axis=1) <= _MAX_VALUE)
+    if not good.all():
+        row = block.first + int(good.argmin())
+        raise ValueError(
+            f"{block.name}: row {row}: the vector has a number that is infinite, not a number, or larger than {_MAX_VALUE:g}"
+        )
     return Points(_ids(table, block, layout), vectors, _columns(table, block, layout))
 
 
@@ -232,19 +248,22 @@ def _ids(table: pa.Table, block: Block, layout: Layout) -> pa.Array:
     what = f"{block.name}: column `{layout.ids}`"
     if layout.ids not in table.column_names:
         raise ValueError(f"{block.name}: has no column `{layout.ids}`; it has {', '.join(table.column_names)}")
-    column = table.column(layout.ids).combine_chunks()
-    types, kind = pa.types, column.type
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if not (types.is_integer(kind) or is_text):
+    column = table.column(layout.ids)
+    kind = plain_type(column.type)
+    if not (pa.types.is_integer(kind) or is_text(kind)):
         raise ValueError(f"{what}: identifiers are whole numbers or text, these are of type {kind}")
-    if is_text != layout.named:
+    if is_text(kind) != layout.named:
         raise ValueError(f"{what}: these identifiers are of type {kind}, unlike those of {layout.origin}; give all of one type")
     if column.null_count:
         row = block.first + int(np.asarray(column.is_null()).argmax())
         raise ValueError(f"{what}: row {row} has no identifier")
-    if is_text:
-        return column.cast(pa.large_string())
-    numbers = np.asarray(column)
+    if layout.named:
+        names = column.cast(kind).cast(pa.large_string()).combine_chunks()
+        empty = np.asarray(pa.compute.binary_length(names)) == 0
+        if empty.any():
+            raise ValueError(f"{what}: row {block.first + int(empty.argmax())} has an empty identifier")
+        return names
+    numbers = np.asarray(column.cast(kind).combine_chunks())
     wrong = numbers > np.uint64(2**63 - 1) if numbers.dtype == np.uint64 else numbers < 0
     if wrong.any():
         row = int(wrong.argmax())
@@ -259,11 +278,25 @@ def _columns(table: pa.Table, block: Block, layout: Layout) -> pa.Table:
         if field.name not in table.column_names:
             raise ValueError(f"{block.name}: has no column `{field.name}`, which {layout.origin} has")
         column = table.column(field.name)
-        try:
-            found[field.name] = column.cast(field.type)
-        except pa.ArrowException as error:
-            raise ValueError(
-                f"{block.name}: column `{field.name}` is of type {column.type}, that of {layout.origin} of {field.type}"
-                f" ({error})"
-            ) from None
+        kind, why = plain_type(column.type), "give all of one type"
+        if _fits(kind, field.type):
+            try:
+                found[field.name] = column.cast(kind).cast(field.type)
+                continue
+            except pa.ArrowException as error:
+                why = str(error)
+        raise ValueError(
+            f"{block.name}: column `{field.name}` is of type {column.type}, that of {layout.origin} of {field.type} ({why})"
+        )
     return pa.table(found, schema=layout.columns) if found else pa.table({})
+
+
+def _fits(kind: Any, wanted: Any) -> bool:
+    """Whether a cast keeps values as they are, or fails. Arrow would also make text of numbers, and round floats."""
+    types = pyarrow().types
+    if types.is_floating(kind) and types.is_floating(wanted):
+        return bool(kind.bit_width <= wanted.bit_width)
+    if types.is_timestamp(kind) and types.is_timestamp(wanted):
+        return bool(kind.tz == wanted.tz)
+    alike = types.is_null(kind) or (types.is_integer(kind) and types.is_integer(wanted)) or (is_text(kind) and is_text(wanted))
+    return bool(alike or kind == wanted)

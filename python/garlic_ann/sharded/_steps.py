@@ -43,14 +43,23 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Claims:
+    """Identifiers of one block that one shard checks for repeats, and their rows in what ``name`` names."""
+
+    name: str
+    rows: NDArray[np.int64]
+    ids: pa.Array
+
+
+@dataclass(frozen=True)
 class Piece:
-    """Points of one block for one shard, and the identifiers of the block that this shard checks for repeats."""
+    """Points of one block for one shard."""
 
     ids: pa.Array
     cells: NDArray[np.uint32]
     vectors: NDArray[np.float32]
     columns: pa.Table
-    claims: pa.Array
+    claims: Claims
 
 
 @dataclass(frozen=True)
@@ -79,16 +88,33 @@ def first_layout(
 
 def scan(table: Any, block: Block, layout: Layout, shares: Shares, metric: str) -> tuple[Summary, Points, Points]:
     """Checks a block. Returns facts about it, the points to hold out and those to train on."""
+    summary, points, chance = _scanned(table, block, layout, metric)
+    held = np.flatnonzero(chance < shares.held_out)
+    sample = np.flatnonzero((chance >= shares.held_out) & (chance < shares.held_out + shares.sample))
+    return summary, _only_vectors(points, held), _only_vectors(points, sample)
+
+
+def scan_added(table: Any, block: Block, layout: Layout, share: float, metric: str) -> tuple[Summary, Points, pa.Array]:
+    """Checks a block to append. Returns facts about it, the points to hold out and all identifiers."""
+    summary, points, chance = _scanned(table, block, layout, metric)
+    return summary, _only_vectors(points, np.flatnonzero(chance < share)), points.ids
+
+
+def _scanned(table: Any, block: Block, layout: Layout, metric: str) -> tuple[Summary, Points, NDArray[np.float64]]:
+    """Facts about a block, its points, and a number from 0 to 1 for each that chooses samples."""
     points = read_points(block, table, layout)
+    if len(points.ids) != block.rows:
+        raise _changed(block)
     if metric == "cosine" and not points.vectors.any(axis=1).all():
         row = block.first + int((~points.vectors.any(axis=1)).argmax())
         raise ValueError(f"{block.name}: row {row}: the vector is zero, and the metric cosine needs a direction")
-    chance = _hash.of_ids(points.ids, 1).astype(np.float64) / 2.0**64
-    held = np.flatnonzero(chance < shares.held_out)
-    sample = np.flatnonzero((chance >= shares.held_out) & (chance < shares.held_out + shares.sample))
     largest = -1 if layout.named or not len(points.ids) else int(np.asarray(points.ids).max())
     summary = Summary(len(points.vectors), _hash.content(points), largest)
-    return summary, _only_vectors(points, held), _only_vectors(points, sample)
+    return summary, points, _hash.of_ids(points.ids, 1).astype(np.float64) / 2.0**64
+
+
+def _changed(block: Block) -> Exception:
+    return RuntimeError(f"{block.name}: the rows changed while they were read; try again when nobody writes them")
 
 
 def _only_vectors(points: Points, rows: NDArray[np.intp]) -> Points:
@@ -135,27 +161,35 @@ def read_held_out(folder: str, segment: Segment) -> tuple[NDArray[Any], NDArray[
         return data["ids"], data["vectors"]
 
 
-def split(table: Any, block: Block, layout: Layout, place: Place, groups: list[int], wanted: list[int]) -> list[Piece]:
-    """Assigns the points of a block to cells. Returns a piece for each shard that is wanted."""
+def split(
+    table: Any, block: Block, layout: Layout, place: Place, groups: list[int], wanted: list[int], summary: Summary
+) -> list[Any]:
+    """Assigns the points of a block to cells. Returns a piece for each shard that is wanted, and the sum of squared distances of
+    the points from their cells.
+    """
     points = read_points(block, table, layout)
-    cells, _ = _garlic.assign(open_model(place.path(place.model()))._have(), points.vectors)
+    # Held-out points and the fingerprint are of the rows that were read first.
+    if _hash.content(points) != summary.content:
+        raise _changed(block)
+    cells, radii = _garlic.assign(open_model(place.path(place.model()))._have(), points.vectors)
     shard_of = np.asarray(groups)[cells] if len(cells) else np.empty(0, np.int64)
     shards = max(groups) + 1
     claimed_by = (_hash.of_ids(points.ids, 2) % np.uint64(shards)).astype(np.int64)
-    pieces = []
+    pieces: list[Any] = []
     for shard in wanted:
         rows = np.flatnonzero(shard_of == shard)
         numbers = pyarrow().array(rows)
-        claims = points.ids.take(pyarrow().array(np.flatnonzero(claimed_by == shard)))
+        claimed = np.flatnonzero(claimed_by == shard)
+        claims = Claims(block.name, block.first + claimed, points.ids.take(pyarrow().array(claimed)))
         columns = points.columns.take(numbers) if layout.columns else points.columns
         pieces.append(Piece(points.ids.take(numbers), cells[rows], points.vectors[rows], columns, claims))
-    return pieces
+    return [*pieces, float(radii.sum(dtype=np.float64))]
 
 
 def write(place: Place, file: str, settings: Settings, *pieces: Piece) -> Segment | None:
     """Builds the index of a shard's points, in the order of their identifiers, and writes it; none without points."""
     pa = pyarrow()
-    _check_unique(pa.concat_arrays([piece.claims for piece in pieces]))
+    _check_unique([piece.claims for piece in pieces])
     pieces = tuple(piece for piece in pieces if len(piece.ids))
     if not pieces:
         return None
@@ -212,12 +246,17 @@ def _sorted(parts: Sequence[Points]) -> Points:
     return Points(ids.take(pa.array(order)), vectors, pa.table({}))
 
 
-def _check_unique(ids: pa.Array) -> None:
-    counts = ids.value_counts()
+def _check_unique(claims: Sequence[Claims]) -> None:
+    pa = pyarrow()
+    counts = pa.concat_arrays([part.ids for part in claims]).value_counts()
     repeated = np.asarray(counts.field("counts")) > 1
     if repeated.any():
         which = counts.field("values")[int(repeated.argmax())].as_py()
-        raise ValueError(f"the identifier {which!r} occurs more than once; each point needs one of its own")
+        same = [np.flatnonzero(np.asarray(pa.compute.equal(part.ids, which))) for part in claims]
+        places = [f"{part.name}: row {row}" for part, at in zip(claims, same) for row in part.rows[at]]
+        raise ValueError(
+            f"{places[1]}: the identifier {which!r} occurs more than once, first in {places[0]}; each point needs one of its own"
+        )
 
 
 def plain_ids(ids: Any) -> Any:
