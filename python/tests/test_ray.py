@@ -145,6 +145,54 @@ def test_queries_that_wait_are_answered_as_one_batch(two_more, local):
         service.close()
 
 
+def test_a_wrong_query_is_answered_alone(two_more, local):
+    """All wait at the same time, and one of them is not a number."""
+    service = garlic_ray.serve(local.path, shards=1, cpus=0.1, wait=30, batch=10)
+    queries = QUERIES[:10].copy()
+    queries[3, 5] = np.nan
+
+    def ask(query):
+        try:
+            return service.search(query, 10, exact=True)[1]
+        except ValueError as error:
+            return error
+
+    try:
+        with ThreadPoolExecutor(10) as pool:
+            answers = list(pool.map(ask, queries))
+        assert isinstance(answers.pop(3), ValueError)
+        assert np.array_equal(np.stack(answers), np.delete(TRUTH[:10], 3, axis=0))
+    finally:
+        service.close()
+
+
+def test_too_few_processors_are_an_error_and_leave_no_actor(two_more, local, monkeypatch):
+    kill, killed = ray.kill, []
+    monkeypatch.setattr(ray, "kill", lambda actor: killed.append(actor) or kill(actor))
+    with pytest.raises(RuntimeError, match="4 of 4 actors have not started in 1 s. They need 1000 processors"):
+        garlic_ray.serve(local.path, replicas=2, shards=2, cpus=1000, timeout=1)
+    assert len(killed) == 4
+
+
+def test_filters_that_are_read_once_reach_every_shard_and_batch(two_more, local):
+    service = garlic_ray.serve(local.path, shards=2, cpus=0.1)
+    expected = local.search(QUERIES, 3, filter=[3, 1000, 5000], exact=True)[1]
+    try:
+        assert np.array_equal(service.search(QUERIES, 3, filter=iter([3, 1000, 5000]), exact=True)[1], expected)
+    finally:
+        service.close()
+    rows = ray.data.from_arrow(table(QUERIES, pa.array(np.arange(60))))
+    joined = garlic_ray.join(rows, local.path, 3, filter=iter([3, 1000, 5000]), exact=True, batch_size=7).to_pandas().sort_values("id")
+    assert np.array_equal(np.stack(joined["neighbors"]), expected)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.float64()])
+def test_exclude_needs_identifiers_of_the_same_kind(two_more, local, kind):
+    own = table(POINTS[:9], pa.array(np.arange(9)).cast(kind))
+    with pytest.raises(Exception, match=f"exclude: column `id` is of type {kind}, the identifiers of the index are whole"):
+        garlic_ray.join(ray.data.from_arrow(own), local.path, 3, exclude="id").take_all()
+
+
 def test_a_service_follows_the_manifest(two_more, copy):
     service = garlic_ray.serve(copy, replicas=2, shards=2, cpus=0.1, watch=0)
     try:

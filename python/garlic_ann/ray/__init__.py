@@ -17,6 +17,7 @@ except ImportError:
 
 from .._options import Metric, ShardParameters
 from ..sharded import ShardedIndex, _build, _change, _manifest, clean, open, verify
+from ..sharded._index import plain_filter
 from ..sharded._place import Settings
 from ._cluster import Cluster, blocks_of, connect
 from ._join import neighbors_of
@@ -89,6 +90,7 @@ def serve(
     wait: float = 0.002,
     batch: int = 256,
     watch: float = 5.0,
+    timeout: float = 120.0,
 ) -> Service:
     """Starts actors that search a sharded index.
 
@@ -106,6 +108,8 @@ def serve(
         A search waits this many seconds for others, unless so many queries are waiting already; they are answered together.
     watch
         Seconds after which a search looks whether the folder has a new index.
+    timeout
+        Seconds after which it is an error that some actors have not started, because the cluster has too few free processors.
     """
     connect()
     folder = os.path.abspath(path)
@@ -113,7 +117,7 @@ def serve(
     groups = len(manifest.shards) if shards is None else shards
     if replicas < 1 or groups < 1:
         raise ValueError(f"there are {replicas} replicas of {groups} groups of shards; at least one of each is needed")
-    return start(folder, replicas, min(groups, len(manifest.shards)), cpus, wait, batch, watch)
+    return start(folder, replicas, min(groups, len(manifest.shards)), cpus, wait, batch, watch, timeout)
 
 
 def join(
@@ -141,7 +145,9 @@ def join(
         asked: Any = (folder, _manifest.read(folder)[1])
     else:
         asked = index
-    options = {"k": k, "recall": recall, "vectors": vectors, "exclude": exclude, "filter": filter, "exact": exact}
+    options: dict[str, Any] = {"k": k, "recall": recall, "vectors": vectors, "exclude": exclude, "exact": exact}
+    # Every batch reads the filter.
+    options["filter"] = plain_filter(filter)
     return queries.map_batches(
         neighbors_of,  # type: ignore[arg-type]
         fn_kwargs={"index": asked, "options": options},

@@ -13,6 +13,9 @@ import ray as _ray
 from ..sharded import _source
 from ..sharded._source import Block
 
+# A task is run again if its machine is lost, but not for ever: it may be what kills the process.
+_RETRIES = 10
+
 # Ray's decorators have no types that fit functions of any arguments.
 ray: Any = _ray
 
@@ -27,17 +30,22 @@ class Cluster:
 
     def _remote(self, count: int) -> Any:
         if count not in self._remotes:
-            options = {"num_cpus": self._cpus, "num_returns": count, "max_retries": -1, "scheduling_strategy": "SPREAD"}
+            options = {"num_cpus": self._cpus, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
             self._remotes[count] = ray.remote(**options)(_guarded)
         return self._remotes[count]
 
+    def _start(self, function: Callable[..., Any], count: int, args: Sequence[Any]) -> Any:
+        """Starts a task of ``count`` results, or of one that is no list if it is 0."""
+        return self._remote(max(count, 1)).options(name=function.__name__).remote(function, count, *args)
+
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        handle = self._remote(1).options(name=function.__name__).remote(function, 0, *args)
+        handle = self._start(function, 0, args)
         self._started.append(handle)
         return handle
 
     def call_many(self, count: int, function: Callable[..., Any], *args: Any) -> list[Any]:
-        handles = self._remote(count).options(name=function.__name__).remote(function, count, *args)
+        # These are not kept in _started: Ray would keep their results in memory.
+        handles = self._start(function, count, args)
         return [handles] if count == 1 else list(handles)
 
     def get(self, handles: Sequence[Any]) -> list[Any]:
@@ -108,7 +116,7 @@ def blocks_of(data: Any) -> list[tuple[Block, Any]]:
     # Without a column of identifiers, rows are known by their numbers.
     data.context.execution_options.preserve_order = True
     tables = data.materialize().to_arrow_refs()
-    count = ray.remote(num_cpus=0.1, max_retries=-1)(_rows)
+    count = ray.remote(num_cpus=0.1, max_retries=_RETRIES)(_rows)
     blocks, start = [], 0
     for number, (table, rows) in enumerate(zip(tables, ray.get([count.remote(table) for table in tables]))):
         blocks.append((Block(f"block {number} of the data set", 0, start, rows), table))

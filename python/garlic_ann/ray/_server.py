@@ -30,6 +30,11 @@ def version_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
+def _fail(future: asyncio.Future[Found], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
 class ShardServer:
     """Searches any shard of the index; those that it was given are opened before the first request."""
 
@@ -97,9 +102,12 @@ class ShardServer:
         try:
             distances, ids, columns = await self._run(reader, np.concatenate([rows for rows, _ in waiting]), key)
         except Exception as error:
-            for _, future in waiting:
-                if not future.done():
-                    future.set_exception(error)
+            if len(waiting) == 1:
+                _fail(waiting[0][1], error)
+            else:
+                # One query may be wrong; the others have an answer.
+                for one in waiting:
+                    await self._answer(reader, key, [one])
             return
         start = 0
         for rows, future in waiting:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sharded import _manifest
-from ..sharded._index import How, Routed
+from ..sharded._index import How, Routed, plain_filter
 from ..sharded._route import Found, Parts, Plan, Router
 from ._cluster import ray, value
 from ._server import ShardServer, StaleVersion, version_of
@@ -78,6 +78,7 @@ class Service(Routed):
 
     def search(self, *args: Any, **options: Any) -> Any:
         self._follow()
+        options["filter"] = plain_filter(options.get("filter"))
         for _ in range(_TRIES):
             try:
                 return super().search(*args, **options)
@@ -138,11 +139,31 @@ class Service(Routed):
         return f"Service({len(self)} x {self.dim}, {len(self._groups)} x {len(self._groups[0])} actors)"
 
 
-def start(path: str, replicas: int, groups: int, cpus: float, wait: float, batch: int, watch: float) -> Service:
-    """Starts the actors; replicas of a group on different machines where there are some."""
+def start(
+    path: str, replicas: int, groups: int, cpus: float, wait: float, batch: int, watch: float, timeout: float
+) -> Service:
+    """Starts the actors; replicas of a group on different machines where there are some. If that fails, none is left."""
     options = {"num_cpus": cpus, "max_restarts": -1, "max_concurrency": 1000, "scheduling_strategy": "SPREAD"}
     server = ray.remote(**options)(ShardServer)
     actors = [[server.remote(path, own, groups, wait, batch) for _ in range(replicas)] for own in range(groups)]
-    service = Service(path, actors, watch)
-    service.tell()
+    try:
+        _wait_for([actor for group in actors for actor in group], cpus, timeout)
+        service = Service(path, actors, watch)
+        service.tell()
+    except BaseException:
+        for actor in (actor for group in actors for actor in group):
+            ray.kill(actor)
+        raise
     return service
+
+
+def _wait_for(actors: list[Any], cpus: float, timeout: float) -> None:
+    """Waits until all actors have started. Ray itself waits for ever for processors that it does not have."""
+    answers = [actor.stats.remote() for actor in actors]
+    _, missing = ray.wait(answers, num_returns=len(answers), timeout=timeout)
+    if missing:
+        have = ray.cluster_resources().get("CPU", 0)
+        raise RuntimeError(
+            f"{len(missing)} of {len(actors)} actors have not started in {timeout:g} s. They need {cpus:g} processors each, and the"
+            f" cluster has {have:g}, which others may be using; lower cpus=, replicas= or shards=, or wait longer with timeout="
+        )
