@@ -32,8 +32,8 @@ _ORIGIN = ".origin.json"
 def download(url: str, path: str | os.PathLike[str], **options: Any) -> list[str]:
     """Copies an object to the file ``path``, or everything below a URL to the folder ``path``. Returns the names of what was copied.
 
-    Files appear under their names when they are complete. Of a sharded index only files that are missing here are copied. Their
-    sums are checked, and the manifest comes last.
+    Files appear under their names when they are complete. Of a sharded index only files that are missing or damaged here are
+    copied. Their sums are checked, and the manifest comes last.
 
     Parameters
     ----------
@@ -88,13 +88,27 @@ def _download_sharded(remote: _Remote, folder: str) -> list[str]:
     manifest, _ = _manifest.parse(data, remote.at(_manifest.NAME))
     copied = []
     for segment in manifest.segments():
-        target = os.path.join(folder, segment.file)
-        if not os.path.exists(target) or os.path.getsize(target) != segment.size:
-            _fetch(remote, segment.file, target, segment)
+        if not _is_here(folder, segment):
+            _fetch(remote, segment.file, os.path.join(folder, segment.file), segment)
             copied.append(segment.file)
     _manifest.write(folder, manifest)
     _remember(folder, remote.url, tag)
     return [*copied, _manifest.NAME]
+
+
+def _is_here(folder: str, segment: Segment) -> bool:
+    """Whether a folder has a file, every byte compared."""
+    place = os.path.join(folder, segment.file)
+    has_size = os.path.exists(place) and os.path.getsize(place) == segment.size
+    return has_size and _manifest.describe(folder, segment.file, segment.points) == segment
+
+
+def _sums(data: bytes, place: str) -> dict[str, str]:
+    """The sums of the files that a manifest names; of one that is damaged, or of none, nothing is known."""
+    try:
+        return {segment.file: segment.sha256 for segment in _manifest.parse(data, place)[0].segments()}
+    except FormatError:
+        return {}
 
 
 def _upload_sharded(folder: str, remote: _Remote, replace: bool) -> list[str]:
@@ -106,8 +120,13 @@ def _upload_sharded(folder: str, remote: _Remote, replace: bool) -> list[str]:
         return []
     if tag is not None and not replace and _origin(folder) != {"url": remote.url, "tag": tag}:
         raise RuntimeError(_changed(remote))
-    sizes = remote.sizes()
-    copied = [segment.file for segment in manifest.segments() if sizes.get(segment.file) != segment.size]
+    sizes, sums = remote.sizes(), _sums(there, remote.at(_manifest.NAME))
+    copied = [
+        segment.file
+        for segment in manifest.segments()
+        # Files that the bucket's manifest does not name are of an upload that was stopped.
+        if sizes.get(segment.file) != segment.size or sums.get(segment.file, segment.sha256) != segment.sha256
+    ]
     for name in copied:
         remote.put(name, os.path.join(folder, name))
     tag = remote.put_manifest(data, tag)

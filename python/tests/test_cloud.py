@@ -1,5 +1,6 @@
 """Files of buckets, with a server of S3 on this machine."""
 
+import json
 import os
 import threading
 
@@ -79,6 +80,23 @@ def test_a_sharded_index_is_copied_once_and_its_manifest_last(s3, tmp_path, buil
     cloud.upload(tmp_path / "late", url, replace=True, **s3)
     cloud.download(url, tmp_path / "new", **s3)
     assert len(sharded.open(tmp_path / "new")) == 3050
+
+
+def test_files_that_differ_are_copied_whatever_their_size(s3, tmp_path, built):
+    url = "s3://points/differ"
+    cloud.upload(built.path, url, **s3)
+    cloud.download(url, tmp_path / "copy", **s3)
+    shard = built.manifest.shards[1].segments[0]
+    (tmp_path / "copy" / shard.file).write_bytes(b"\0" * shard.size)
+    assert cloud.download(url, tmp_path / "copy", **s3) == [shard.file, "manifest.json"]
+    sharded.verify(tmp_path / "copy")
+
+    # The bucket has another file of this name and size, which its manifest names.
+    manifest = json.loads((tmp_path / "copy" / "manifest.json").read_text())
+    manifest["held_out"]["sha256"] = "0" * 64
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    cloud.upload(tmp_path / "manifest.json", f"{url}/manifest.json", **s3)
+    assert cloud.upload(built.path, url, replace=True, **s3) == [built.manifest.held_out.file, "manifest.json"]
 
 
 def test_of_two_uploads_at_once_one_wins(s3, tmp_path, built):
