@@ -34,7 +34,8 @@ def together(place: str) -> Iterator[Callable[[], bool]]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return True
+        # The lock is free for a moment while it is changed: another one may have been the last and deleted the file.
+        return _is_at(descriptor, place)
 
     try:
         yield is_last
@@ -45,15 +46,19 @@ def together(place: str) -> Iterator[Callable[[], bool]]:
 
 
 def _shared(place: str) -> int:
-    """A descriptor that shares the lock of the file that has this name now, not of one that was deleted meanwhile."""
+    """A descriptor that shares the lock of the file that has this name now, not of a file that was deleted meanwhile."""
     import fcntl
 
     while True:
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        try:
-            if os.path.samestat(os.stat(place), os.fstat(descriptor)):
-                return descriptor
-        except FileNotFoundError:
-            pass
+        if _is_at(descriptor, place):
+            return descriptor
         os.close(descriptor)
+
+
+def _is_at(descriptor: int, place: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(place), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
