@@ -148,6 +148,9 @@ def test_repeated_identifiers_are_named_with_file_and_row(tmp_path):
     names = parquet(tmp_path / "names", table(POINTS[:4], pa.array(["a", "b", "c", "b"])), files=1)
     with pytest.raises(ValueError, match=r"part-000.parquet: row 3: the identifier 'b' .* first in .*part-000.parquet: row 1;"):
         sharded.build(names, tmp_path / "index", ids="id")
+    zero = parquet(tmp_path / "zero", table(np.eye(5, dtype=np.float32) - np.eye(5, k=0, dtype=np.float32)[2]), files=1)
+    with pytest.raises(ValueError, match="part-000.parquet: row 2: the vector is zero"):
+        sharded.build(zero, tmp_path / "index", metric="cosine")
     os.unlink(f"{folder}/z.parquet")
     index = sharded.build(folder, tmp_path / "index", ids="id", shards=2)
     more = parquet(tmp_path / "more", table(POINTS[:80], pa.array([*range(100, 160), 57, *range(161, 180)])), files=1, rows=30)

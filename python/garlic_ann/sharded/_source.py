@@ -254,16 +254,18 @@ def _ids(table: pa.Table, block: Block, layout: Layout) -> pa.Array:
         raise ValueError(f"{what}: identifiers are whole numbers or text, these are of type {kind}")
     if is_text(kind) != layout.named:
         raise ValueError(f"{what}: these identifiers are of type {kind}, unlike those of {layout.origin}; give all of one type")
+    # The values of a dictionary may be missing, too.
+    column = column.cast(kind).combine_chunks()
     if column.null_count:
         row = block.first + int(np.asarray(column.is_null()).argmax())
         raise ValueError(f"{what}: row {row} has no identifier")
     if layout.named:
-        names = column.cast(kind).cast(pa.large_string()).combine_chunks()
+        names = column.cast(pa.large_string())
         empty = np.asarray(pa.compute.binary_length(names)) == 0
         if empty.any():
             raise ValueError(f"{what}: row {block.first + int(empty.argmax())} has an empty identifier")
         return names
-    numbers = np.asarray(column.cast(kind).combine_chunks())
+    numbers = np.asarray(column)
     wrong = numbers > np.uint64(2**63 - 1) if numbers.dtype == np.uint64 else numbers < 0
     if wrong.any():
         row = int(wrong.argmax())

@@ -80,7 +80,8 @@ def first_layout(
     points = read_points(replace(block, parts=None), few, layout)
     try:
         columns = points.columns if layout.columns else None
-        Index(layout.dim, metric=metric).add(points.vectors, plain_ids(points.ids), columns)  # type: ignore[arg-type]
+        # The rows themselves are checked when blocks are scanned, which names them.
+        Index(layout.dim, metric=metric).add(np.ones_like(points.vectors), columns=columns)  # type: ignore[arg-type]
     except ValueError as error:
         raise ValueError(f"{block.name}: {error}") from None
     return layout
