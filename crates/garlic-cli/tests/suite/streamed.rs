@@ -139,6 +139,25 @@ fn bad_rows_are_named_and_nothing_is_left() {
     }
 }
 
+/// Begins a build and kills it when it has read all vectors.
+fn kill_after_reading(lab: &Lab, data: &str, output: &str, more: &[&str]) {
+    let base = ["build", data, "-o", output, "--memory", "1GiB", "--quiet"];
+    let mut child = crate::common::command(&[&base, &SHORT[..], more].concat())
+        .current_dir(lab.folder())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // All vectors were read when there is a journal.
+    let journal = lab.path(&format!("{output}.parts")).join("journal.json");
+    while !journal.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(journal.exists() && !lab.path(output).exists());
+}
+
 /// A killed build leaves no index, and goes on where it was.
 #[test]
 fn a_killed_build_goes_on() {
@@ -146,30 +165,7 @@ fn a_killed_build_goes_on() {
     let (rows, dim) = (20_000, 24);
     garlic_data::write_npy_f32(lab.path("large.npy"), &clusters(rows, dim, 5), dim).unwrap();
     build(&lab, "large.npy", "plain.garlic", &[]).expect(0);
-    let base = [
-        "build",
-        "large.npy",
-        "-o",
-        "new.garlic",
-        "--memory",
-        "1GiB",
-        "--quiet",
-    ];
-    let args = [&base, &SHORT[..]].concat();
-    let mut child = crate::common::command(&args)
-        .current_dir(lab.folder())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // All vectors were read when there is a journal.
-    let journal = lab.path("new.garlic.parts").join("journal.json");
-    while !journal.exists() && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(journal.exists() && !lab.path("new.garlic").exists());
+    kill_after_reading(&lab, "large.npy", "new.garlic", &[]);
 
     let again = build(&lab, "large.npy", "new.garlic", &["--memory", "1GiB"]);
     again.expect_error(2, &["was stopped", "--resume"]);
@@ -178,6 +174,32 @@ fn a_killed_build_goes_on() {
     let resume = ["--memory", "1GiB", "--resume"];
     build(&lab, "large.npy", "new.garlic", &resume).expect(0);
     assert_eq!(read(&lab, "new.garlic"), read(&lab, "plain.garlic"));
+}
+
+/// What is beside the vectors is read again, from wherever it comes.
+#[test]
+fn a_build_that_goes_on_keeps_its_names_and_columns() {
+    let lab = Lab::new();
+    let values = clusters(12_000, 16, 5);
+    let lists: Vec<Option<&[f32]>> = values.chunks_exact(16).map(Some).collect();
+    write_parquet(&lab, "a.parquet", 0, &lists);
+    let lines = (0..lists.len()).map(|row| format!("{}\n", row % 7));
+    let text = format!("group\n{}", lines.collect::<String>());
+    fs::write(lab.path("groups.csv"), text).unwrap();
+    for (number, more) in [
+        &["--ids", "name", "--columns-from", "groups.csv"][..],
+        &["--columns", "year"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let output = format!("{number}.garlic");
+        build(&lab, "a.parquet", "plain.garlic", more).expect(0);
+        kill_after_reading(&lab, "a.parquet", &output, more);
+        let more = [more, &["--memory", "1GiB", "--resume"]].concat();
+        build(&lab, "a.parquet", &output, &more).expect(0);
+        assert_eq!(read(&lab, &output), read(&lab, "plain.garlic"), "{more:?}");
+    }
 }
 
 #[test]

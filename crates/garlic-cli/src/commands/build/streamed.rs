@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use arrow_array::RecordBatch;
 use garlic_ann::{Error, Index, StreamedBuild};
 use garlic_any::{AnyConfig, AnyIndex};
-use garlic_data::{Identifiers, Reader};
+use garlic_data::{Columns, Identifiers, Reader};
 use garlic_table::{FirstRows, Ids};
 
 use super::{Args, tell, write};
@@ -139,12 +139,12 @@ fn take(
     limit: u64,
 ) -> anyhow::Result<FirstRows> {
     let origin = reader.origin().clone();
-    let reads_columns = reader.options().ids.is_some() || !args.columns.columns.is_empty();
+    let reads_beside = reader.options().ids.is_some() || reader.options().columns != Columns::None;
     let has_rows = build.finished_rows().is_some();
     let (mut done, mut kept) = (0, 0);
     let mut numbers: Option<Identifiers> = None;
     let mut columns: Vec<RecordBatch> = Vec::new();
-    if !has_rows || (reads_columns && args.columns.columns_from.is_none()) {
+    if !has_rows || reads_beside {
         let batch_rows = (BATCH_BYTES / 4 / reader.shape()?.dim.max(1)).clamp(1, 1 << 16);
         for batch in reader.batches(batch_rows) {
             let batch = batch?;
