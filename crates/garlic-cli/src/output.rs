@@ -37,8 +37,7 @@ pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
             "{shown}: is a directory; name the file to write"
         )));
     }
-    let same = |input: &&Path| matches!((path.canonicalize(), input.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    if inputs.iter().any(same) {
+    if inputs.iter().any(|input| is_same(path, input)) {
         return Err(Fault::usage(format!(
             "{shown}: is also read; write the output to another file"
         )));
@@ -47,6 +46,15 @@ pub(crate) fn check(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
         return Ok(());
     }
     check_folder(path, &folder(path))
+}
+
+/// Whether two paths lead to the same file, which need not exist yet.
+pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let made = || Some(folder(path).canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(made)
+    };
+    matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
 }
 
 /// Like [`check`], for an index directory that is to be made.
@@ -181,6 +189,9 @@ mod tests {
         assert!(check(&dir.path().join("missing/new"), &[]).is_err());
         assert!(check(dir.path(), &[]).is_err());
         assert!(check(&dir.path().join("./input"), &[&input]).is_err());
+        let new = dir.path().join("new");
+        assert!(is_same(&new, &dir.path().join("./new")) && !is_same(&new, &input));
+        assert!(!is_same(&new, &dir.path().join("missing/new")));
         assert!(check_directory(&dir.path().join("new")).is_ok());
         assert!(check_directory(dir.path()).is_ok());
         assert!(check_directory(&input).is_err());

@@ -51,6 +51,11 @@ impl Default for ResampleOptions {
     }
 }
 
+/// Whether all values are whole numbers from 0 to 255, which [`ResampleOptions::bytes`] is made for.
+pub fn are_bytes(values: &[f32]) -> bool {
+    values.iter().all(|v| garlic_core::vectors::is_byte(*v))
+}
+
 /// Draws vectors like those of a set.
 #[derive(Debug)]
 pub struct Resampler<'a> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use garlic_ann::Error;
 use garlic_data::{Element, Shape, write_vectors_with};
-use garlic_eval::resample::{ResampleOptions, Resampler};
+use garlic_eval::resample::{ResampleOptions, Resampler, are_bytes};
 use serde_json::json;
 
 use crate::args::positive;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Number of queries
     #[arg(long, value_name = "N", default_value = "10000", value_parser = positive, requires = "queries")]
     query_count: usize,
-    /// Type of the values: f32 or u8 [default: that of the data set, or the one that the format holds]
+    /// Type of the values: f32, or u8, which rounds to whole numbers from 0 to 255 [default: that of the data set, or the one that the format holds]
     #[arg(long = "type", value_name = "TYPE", value_parser = ["f32", "u8"])]
     element: Option<String>,
     /// Number of nearest neighbours that span the local frame of a vector
@@ -76,18 +76,25 @@ Examples:
 /// Draws and writes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = names::data(&args.data)?;
-    let mut inputs = vec![path.as_path()];
+    let inputs = [path.as_path()];
     output::check_regular(&args.output, &inputs)?;
     if let Some(queries) = &args.queries {
-        inputs.push(&args.output);
-        output::check_regular(queries, &inputs)?;
-        if *queries == args.output {
+        if output::is_same(queries, &args.output) {
             return Err(Fault::usage("vectors and queries need a file each"));
         }
+        output::check_regular(queries, &inputs)?;
     }
     let data = args.reading.open(&path)?.read()?.vectors;
-    let bytes = data.element() == Element::U8 || data.to_f32().iter().all(|v| is_byte(*v));
+    let bytes = data.element() == Element::U8 || are_bytes(&data.to_f32());
     let element = element(args, &args.output, bytes)?;
+    if element == Element::U8 && !bytes && args.element.is_none() {
+        return Err(Fault::usage(format!(
+            "{}: the format holds whole numbers from 0 to 255, which those of {} are not; use .fbin, or round them with \
+             --type u8",
+            args.output.display(),
+            path.display()
+        )));
+    }
     if let Some(queries) = &args.queries {
         // Vectors and queries are rounded alike.
         if self::element(args, queries, element == Element::U8)? != element {
@@ -173,10 +180,6 @@ fn tell(args: &Args, dim: usize, element: Element) -> anyhow::Result<()> {
         ),
         ("size", size),
     ]))
-}
-
-fn is_byte(value: f32) -> bool {
-    value.fract() == 0.0 && (0.0..=255.0).contains(&value)
 }
 
 /// The type of the values of a file: as asked for, or as the format and the data set (`bytes`) suggest.

@@ -48,12 +48,23 @@ fn what_cannot_be_written_is_refused() {
     for (more, told) in [
         (&["-o", "a.txt"][..], ".npy"),
         (&["-o", "a.fbin", "--type", "u8"][..], "--type says u8"),
-        (&["-o", "a.u8bin", "--queries", "q.fbin"][..], "use .npy"),
+        (
+            &["-o", "a.u8bin", "--type", "u8", "--queries", "q.fbin"][..],
+            "--type says u8",
+        ),
+        (&["-o", "a.u8bin"][..], "round them with --type u8"),
         (&["-o", "a.npy", "--queries", "a.npy"][..], "a file each"),
+        (&["-o", "a.npy", "--queries", "./a.npy"][..], "a file each"),
     ] {
         let base = ["synth", "points.npy", "-n", "10"];
         lab.run(&[&base, more].concat()).expect_error(2, &[told]);
     }
+    let whole: Vec<u8> = (0..900).map(|i| (i * 7919 % 251) as u8).collect();
+    garlic_data::write_u8bin(lab.path("whole.u8bin"), &whole, 6).unwrap();
+    let more = ["-o", "a.u8bin", "--queries", "q.fbin"];
+    let base = ["synth", "whole.u8bin", "-n", "10"];
+    lab.run(&[base, more].concat())
+        .expect_error(2, &["use .npy"]);
     let base = [
         "synth",
         "points.npy",
