@@ -1,6 +1,7 @@
 //! The stored vectors of an index.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use garlic_linalg::Rows;
 use rayon::prelude::*;
@@ -202,8 +203,12 @@ impl StoredVectors {
     ) {
         match (self, query) {
             (Self::File(file), query) => file.for_each_block(|first, block| {
+                if !goes_on() {
+                    return ControlFlow::Break(());
+                }
                 let each = |at, distance| each(first + at, distance);
-                block.each_distance(query, &mut (&goes_on, each));
+                block.each_distance(query, &mut (|| true, each));
+                ControlFlow::Continue(())
             }),
             (memory, query) => memory.each_distance(query, &mut (goes_on, each)),
         }
@@ -294,8 +299,11 @@ impl StoredVectors {
             Self::File(file) => {
                 let mut found = None;
                 file.for_each_block(|first, block| {
-                    let at = || block.first_not_finite(dim).map(|at| first + at);
-                    found = found.or_else(at);
+                    found = block.first_not_finite(dim).map(|at| first + at);
+                    match found {
+                        Some(_) => ControlFlow::Break(()),
+                        None => ControlFlow::Continue(()),
+                    }
                 });
                 found
             }

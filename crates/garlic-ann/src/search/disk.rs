@@ -4,7 +4,7 @@
 
 use garlic_core::vector_file::VectorFile;
 use garlic_core::vectors::{Prepared, StoredVectors};
-use garlic_core::{Answer, Metric, Result, SearchStats, TopK};
+use garlic_core::{Answer, Cancel, Metric, Result, SearchStats, TopK};
 use garlic_linalg::Rows;
 use garlic_simd::Estimate;
 
@@ -12,7 +12,7 @@ use super::rerank::{Observer, Unobserved, is_pruned};
 use crate::plan::Plan;
 use crate::segment::{Index, Snapshot};
 
-/// Vectors of a query that are read at a time, at most.
+/// Candidates of a query that are read at a time, at most.
 const MAX_WAVE: usize = 4096;
 
 /// A query with candidates, and how far they have been reranked.
@@ -50,11 +50,11 @@ impl<'a, O: Observer> Reranking<'a, O> {
         }
     }
 
-    /// Chooses the candidates to read next, and appends their positions to `rows`.
+    /// Chooses the candidates to read next, `most` at most, and appends their positions to `rows`.
     ///
     /// They are those that the distance of the k-th best so far does not prune. As long as there are fewer than k, the
     /// estimate of the k-th candidate stands for it. A distance that turns out larger makes another wave.
-    fn next_wave(&mut self, positions: usize, rows: &mut Vec<u32>) {
+    fn next_wave(&mut self, most: usize, rows: &mut Vec<u32>) {
         let left = &self.found[self.wave.end..];
         let (k, worst) = (self.plan.k, self.best.worst());
         let (least, limit) = match worst < f32::INFINITY {
@@ -68,14 +68,23 @@ impl<'a, O: Observer> Reranking<'a, O> {
         let more = rest
             .take_while(|f| !is_pruned(f, &self.plan, limit))
             .count();
-        let end = (self.wave.end + least + more).min(self.wave.end + MAX_WAVE);
-        self.wave = self.wave.end..end.min(self.found.len());
+        let count = (least + more).min(left.len()).min(most);
+        self.wave = self.wave.end..self.wave.end + count;
         self.first_row = rows.len();
         for f in &self.found[self.wave.clone()] {
-            if (f.at as usize) < positions && self.observer.may_enter(f.at, worst) {
+            if self.observer.may_enter(f.at, worst) {
                 rows.push(f.at);
             }
         }
+    }
+}
+
+/// Chooses the candidates of all queries to read next, `most` at most. Queries that do not fit have an empty wave and
+/// wait for the next one.
+fn next_waves<O: Observer>(queries: &mut [Reranking<'_, O>], most: usize, rows: &mut Vec<u32>) {
+    rows.clear();
+    for asked in queries {
+        asked.next_wave(MAX_WAVE.min(most - rows.len()), rows);
     }
 }
 
@@ -111,7 +120,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Reranks the candidates of all `queries`. Each wave of reads has those of every query.
+    /// Reranks the candidates of all `queries`. Each wave of reads has those of as many queries as fit.
     pub(super) fn rerank_from_disk<O: Observer>(
         &self,
         file: &VectorFile,
@@ -120,10 +129,7 @@ impl Snapshot<'_> {
         let mut fetched = file.take_rows();
         let mut rows = Vec::new();
         loop {
-            rows.clear();
-            for asked in &mut *queries {
-                asked.next_wave(file.rows(), &mut rows);
-            }
+            next_waves(queries, file.rows_at_a_time(), &mut rows);
             if queries.iter().all(|asked| asked.wave.is_empty()) {
                 break;
             }
@@ -138,10 +144,9 @@ impl Snapshot<'_> {
                     let number = (rows.get(row) == Some(&f.at)).then_some(row);
                     row += usize::from(number.is_some());
                     let query = &asked.query;
-                    let distance = || match number {
-                        Some(number) => fetched.distance(query, number),
-                        None => self.distance(f.at, query),
-                    };
+                    // A candidate that could not enter before cannot do so now, and its distance is not asked for.
+                    let distance =
+                        || number.map_or(f32::INFINITY, |number| fetched.distance(query, number));
                     self.rerank_one(f, distance, asked.best, asked.work, asked.observer);
                 }
             }
@@ -186,6 +191,7 @@ impl Snapshot<'_> {
     }
 
     /// Calls `each` with position and squared distance of some points, in order. The vectors are read many at a time.
+    /// It ends early if the search was cancelled, for which the caller looks.
     pub(super) fn distances_on_disk(
         &self,
         file: &VectorFile,
@@ -195,10 +201,10 @@ impl Snapshot<'_> {
     ) {
         let mut fetched = file.take_rows();
         let mut positions = positions.peekable();
-        let mut rows = Vec::new();
-        while positions.peek().is_some() {
+        let (mut rows, cancel) = (Vec::new(), Cancel::current());
+        while positions.peek().is_some() && !cancel.is_cancelled() {
             rows.clear();
-            rows.extend(positions.by_ref().take(MAX_WAVE));
+            rows.extend(positions.by_ref().take(MAX_WAVE.min(file.rows_at_a_time())));
             file.read_rows(&rows, &mut fetched);
             for (number, position) in rows.iter().enumerate() {
                 each(*position, fetched.distance(query, number));
@@ -218,5 +224,43 @@ impl Index {
         let done = work()?;
         file.check_since(failures)?;
         Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates with equal estimates, which are never pruned.
+    fn candidates(count: u32) -> Vec<Estimate> {
+        let candidate = |at| Estimate { at, estimate: 1.0 };
+        (0..count).map(candidate).collect()
+    }
+
+    #[test]
+    fn a_wave_of_a_batch_is_bounded_and_all_candidates_are_read() {
+        let lists = [70, 0, 100, 5].map(candidates);
+        let mut best = [(); 4].map(|()| TopK::default());
+        best.iter_mut().for_each(|best| best.start(3));
+        let mut work = [SearchStats::default(); 4];
+        let mut observers = [(); 4].map(|()| Unobserved);
+        let buffers = best.iter_mut().zip(&mut work).zip(&mut observers);
+        let plan = Plan::everything(3);
+        let mut queries: Vec<_> = (lists.iter().zip(buffers))
+            .map(|(found, ((best, work), observer))| {
+                Reranking::new(Prepared::Float(&[]), &plan, found, best, work, observer)
+            })
+            .collect();
+        let mut read = Vec::new();
+        let mut wave = Vec::new();
+        loop {
+            next_waves(&mut queries, 40, &mut wave);
+            assert!(wave.len() <= 40, "{}", wave.len());
+            if queries.iter().all(|asked| asked.wave.is_empty()) {
+                break;
+            }
+            read.push(wave.len());
+        }
+        assert_eq!(read, [40, 40, 40, 40, 15]);
     }
 }

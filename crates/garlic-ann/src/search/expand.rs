@@ -88,26 +88,19 @@ impl<'a> Snapshot<'a> {
     /// to enough admitted points.
     fn find_in_graph(
         &self,
-        GraphSearch { graph, plan: rule }: GraphSearch<'_>,
+        search: GraphSearch<'_>,
         plan: &Plan,
         scratch: &mut QueryScratch,
         work: &mut SearchStats,
     ) -> bool {
-        let limits = Limits {
-            k: plan.k,
-            ratio: rule.expand_ratio,
-            candidates: rule.candidates,
-            unvisited: scratch.unvisited.and_then(|p| self.node_at(p)),
-        };
         if self.admits_all_nodes() {
-            let done = self.expand(graph, &limits, &AllAdmitted, &mut scratch.expansion);
-            count(graph, done, work);
-            self.copy_found(&AllAdmitted, scratch);
+            self.find_in_whole_graph(search, plan, scratch, work);
             return true;
         }
+        let GraphSearch { graph, plan: rule } = search;
         let limits = Limits {
             candidates: rule.candidates.max(MAX_MIXED_CANDIDATES),
-            ..limits
+            ..self.limits(rule, plan, scratch)
         };
         let admitted = Admitted(*self);
         let done = self.expand(graph, &limits, &admitted, &mut scratch.expansion);
@@ -117,6 +110,29 @@ impl<'a> Snapshot<'a> {
         }
         self.copy_found(&admitted, scratch);
         true
+    }
+
+    /// [`Snapshot::find_in_graph`] if all points of the graph are admitted.
+    fn find_in_whole_graph(
+        &self,
+        GraphSearch { graph, plan: rule }: GraphSearch<'_>,
+        plan: &Plan,
+        scratch: &mut QueryScratch,
+        work: &mut SearchStats,
+    ) {
+        let limits = self.limits(rule, plan, scratch);
+        let done = self.expand(graph, &limits, &AllAdmitted, &mut scratch.expansion);
+        count(graph, done, work);
+        self.copy_found(&AllAdmitted, scratch);
+    }
+
+    fn limits(&self, rule: GraphPlan, plan: &Plan, scratch: &QueryScratch) -> Limits {
+        Limits {
+            k: plan.k,
+            ratio: rule.expand_ratio,
+            candidates: rule.candidates,
+            unvisited: scratch.unvisited.and_then(|p| self.node_at(p)),
+        }
     }
 
     /// Expands the prepared query in the graph of all points.
@@ -133,41 +149,32 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Finds the candidates of queries. Those that the graph does not answer are answered at once.
+    /// Finds the candidates of queries. An index on the disk has no changes, and this search no filter, so that the graph
+    /// has an answer for every query.
     fn wait_for_vectors<'q>(
         &self,
         search: GraphSearch<'_>,
         queries: Rows<'q>,
         plan: &Plan,
-        scratch: &mut Scratch,
-        asked: Rows<'_>,
-        answers: &mut [Answer],
+        scratch: &mut QueryScratch,
     ) -> WaitingQueries<'q> {
-        let Scratch { buffers, best, .. } = scratch;
         let mut waiting = WaitingQueries::default();
-        for (group, answers) in answers.chunks_mut(ROTATED_QUERIES).enumerate() {
-            let (graph, first) = (search.graph, group * ROTATED_QUERIES);
-            let rotated = queries.slice(first..first + answers.len());
-            graph.rotate(rotated, &mut buffers.expansion);
-            for (at, answer) in answers.iter_mut().enumerate() {
-                let number = first + at;
-                graph.prepare_rotated(at, &mut buffers.expansion);
-                let (query, mut work) = (queries.row(number), SearchStats::default());
-                if self.find_in_graph(search, plan, buffers, &mut work) {
-                    waiting.push(WaitingQuery {
-                        number,
-                        query,
-                        found: buffers.found.clone(),
-                        plan: search.pruned(plan),
-                        work,
-                        routed: None,
-                    });
-                    continue;
-                }
-                let observer = &mut Unobserved;
-                let work = self.search_prepared(search, query, plan, buffers, best, observer);
-                let hits = Metric::report(self, asked.row(number), best, plan.wanted);
-                *answer = Answer::new(hits, work, false);
+        for first in (0..queries.len()).step_by(ROTATED_QUERIES) {
+            let end = queries.len().min(first + ROTATED_QUERIES);
+            let rotated = queries.slice(first..end);
+            search.graph.rotate(rotated, &mut scratch.expansion);
+            for at in 0..rotated.len() {
+                search.graph.prepare_rotated(at, &mut scratch.expansion);
+                let mut work = SearchStats::default();
+                self.find_in_whole_graph(search, plan, scratch, &mut work);
+                waiting.push(WaitingQuery {
+                    number: first + at,
+                    query: queries.row(first + at),
+                    found: scratch.found.clone(),
+                    plan: search.pruned(plan),
+                    work,
+                    routed: None,
+                });
             }
         }
         waiting
@@ -211,7 +218,7 @@ impl Index {
         let embedded = self.embedding.queries(asked);
         let (queries, snapshot) = (embedded.rows(), self.snapshot());
         if let Some(file) = snapshot.on_disk() {
-            let waiting = snapshot.wait_for_vectors(search, queries, plan, scratch, asked, answers);
+            let waiting = snapshot.wait_for_vectors(search, queries, plan, &mut scratch.buffers);
             return snapshot.finish_waiting(file, waiting, asked, answers);
         }
         let Scratch { buffers, best, .. } = scratch;

@@ -165,12 +165,9 @@ impl Index {
 
     /// The index with another neighbour graph.
     pub(crate) fn with_graph(&self, graph: Arc<Graph>) -> Self {
-        let mut segment = (*self.segment).clone();
-        segment.graph = Some(graph);
-        Self {
-            segment: Arc::new(segment),
-            ..self.clone()
-        }
+        let mut index = self.clone();
+        Arc::make_mut(&mut index.segment).graph = Some(graph);
+        index
     }
 
     /// The points of a new graph: `vectors` at some positions of the segment, and the cells of these.

@@ -13,10 +13,15 @@ mod threads;
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytemuck::Pod;
+
+use crate::buffer::{Blank, Buffer};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::pool::ObjectPool;
 use crate::vectors::{StoredType, StoredVectors};
@@ -25,6 +30,9 @@ pub use rows::FetchedRows;
 
 /// Bytes that are read at a time where all vectors are read.
 const BLOCK_BYTES: usize = 1 << 20;
+
+/// Bytes that are read at a time for the candidates of searches, at most.
+const WAVE_BYTES: usize = 32 << 20;
 
 /// The environment variable that chooses how vectors are read: `io_uring` or `threads`.
 const CHOICE: &str = "GARLIC_IO";
@@ -184,6 +192,12 @@ impl VectorFile {
         self.element().row_bytes(self.shared.place.dim)
     }
 
+    /// Number of vectors to ask [`VectorFile::read_rows`] for at a time, so that they and what is read between them take
+    /// no more than 32 MiB.
+    pub fn rows_at_a_time(&self) -> usize {
+        (WAVE_BYTES / (self.row_bytes() + span::MAX_GAP as usize)).max(1)
+    }
+
     /// Number of reads that failed so far.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
@@ -203,10 +217,14 @@ impl VectorFile {
         let (kind, reason) = failure
             .clone()
             .unwrap_or((io::ErrorKind::Other, "unknown".into()));
-        Err(Error::Io {
+        Err(self.unreadable(kind, &reason))
+    }
+
+    fn unreadable(&self, kind: io::ErrorKind, reason: &str) -> Error {
+        Error::Io {
             path: self.shared.place.path.clone(),
             source: io::Error::new(kind, format!("vectors could not be read: {reason}")),
-        })
+        }
     }
 
     /// Fails if a vector could not be read so far.
@@ -230,21 +248,20 @@ impl VectorFile {
         if end > self.rows() {
             return None;
         }
-        let mut bytes = vec![0; count * self.row_bytes()];
-        if let Err(error) = self.read_from(first as u64 * self.row_bytes() as u64, &mut bytes) {
-            self.note(&error);
-            return None;
-        }
-        Some(decoded(bytes, self.element()))
+        let from = first as u64 * self.row_bytes() as u64;
+        let fetched = self.filled(count, |bytes| self.read_from(from, bytes));
+        fetched.map_err(|error| self.note(&error)).ok()
     }
 
-    /// Calls `each` with the number of the first vector of every block and the block.
-    pub fn for_each_block(&self, mut each: impl FnMut(usize, &StoredVectors)) {
+    /// Calls `each` with the number of the first vector of every block and the block, until it breaks.
+    pub fn for_each_block(&self, mut each: impl FnMut(usize, &StoredVectors) -> ControlFlow<()>) {
         let rows = (BLOCK_BYTES / self.row_bytes()).max(1);
         for first in (0..self.rows()).step_by(rows) {
             let count = rows.min(self.rows() - first);
-            if let Some(block) = self.fetch(first, count) {
-                each(first, &block);
+            if let Some(block) = self.fetch(first, count)
+                && each(first, &block).is_break()
+            {
+                return;
             }
         }
     }
@@ -277,41 +294,57 @@ impl VectorFile {
         Ok(())
     }
 
-    /// All vectors in memory.
+    /// All vectors in memory, which needs no more memory than they do.
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub fn load(&self) -> Result<StoredVectors> {
-        let loaded = self.fetch(0, self.rows());
-        self.check()?;
-        loaded.ok_or(Error::Damaged)
+    /// [`Error::Io`], and [`Error::Cancelled`] soon after `cancel` was set.
+    pub fn load(&self, cancel: &Cancel) -> Result<StoredVectors> {
+        let loaded = self.filled(self.rows(), |bytes| {
+            let blocks = (0..)
+                .step_by(BLOCK_BYTES)
+                .zip(bytes.chunks_mut(BLOCK_BYTES));
+            for (from, block) in blocks {
+                if cancel.is_cancelled() {
+                    break;
+                }
+                self.read_from(from, block)?;
+            }
+            Ok(())
+        });
+        cancel.check()?;
+        loaded.map_err(|error| self.unreadable(error.kind(), &error.to_string()))
+    }
+
+    /// `count` vectors of the little-endian bytes that `fill` writes.
+    fn filled(
+        &self,
+        count: usize,
+        fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<StoredVectors> {
+        let bytes = count * self.row_bytes();
+        Ok(match self.element() {
+            StoredType::F32 => StoredVectors::F32(filled(bytes, fill)?),
+            StoredType::F16 => StoredVectors::F16(filled(bytes, fill)?),
+            StoredType::U8 => StoredVectors::U8(filled(bytes, fill)?),
+            StoredType::Int8 => StoredVectors::Int8(filled(bytes, fill)?),
+        })
     }
 }
 
-/// Vectors of little-endian bytes.
-fn decoded(bytes: Vec<u8>, element: StoredType) -> StoredVectors {
-    match element {
-        StoredType::F32 => {
-            let values = bytes.as_chunks::<4>().0.iter();
-            StoredVectors::F32(
-                values
-                    .map(|b| f32::from_le_bytes(*b))
-                    .collect::<Vec<_>>()
-                    .into(),
-            )
-        }
-        StoredType::F16 => {
-            let values = bytes.as_chunks::<2>().0.iter();
-            StoredVectors::F16(
-                values
-                    .map(|b| u16::from_le_bytes(*b))
-                    .collect::<Vec<_>>()
-                    .into(),
-            )
-        }
-        StoredType::U8 => StoredVectors::U8(bytes.into()),
-        StoredType::Int8 => StoredVectors::Int8(bytes.into()),
+/// The values of little-endian bytes, which `fill` writes to where they stay.
+fn filled<T: Pod + Send>(
+    bytes: usize,
+    fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+) -> io::Result<Buffer<T>> {
+    let mut blank = Blank::<T>::new(bytes / size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+    let place: &mut [u8] = bytemuck::cast_slice_mut(&mut blank);
+    fill(place)?;
+    if cfg!(target_endian = "big") {
+        place
+            .chunks_exact_mut(size_of::<T>())
+            .for_each(<[u8]>::reverse);
     }
+    Ok(blank.freeze())
 }
 
 /// Fills `bytes` from `offset` of a file without moving its cursor, so that threads can share it.
@@ -435,6 +468,23 @@ mod tests {
     }
 
     #[test]
+    fn reading_all_vectors_ends_when_it_is_told_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vectors");
+        std::fs::write(&path, vec![1; 3 * BLOCK_BYTES]).unwrap();
+        let file = VectorFile::open(&path, StoredType::U8, 64).unwrap();
+        let set = Cancel::new(Arc::new(true.into()));
+        assert!(matches!(file.load(&set), Err(Error::Cancelled)));
+        assert_eq!(file.load(&Cancel::default()).unwrap().bytes(), file.bytes());
+        let (stored, zero) = (StoredVectors::File(file), [0; 64]);
+        let (looks, mut seen) = (std::cell::Cell::new(0), 0);
+        let goes_on = || looks.replace(looks.get() + 1) < 1;
+        let query = crate::vectors::Prepared::Bytes(&zero);
+        stored.distances_while(&query, goes_on, |_, _| seen += 1);
+        assert_eq!((looks.get(), seen), (2, BLOCK_BYTES / 64));
+    }
+
+    #[test]
     fn vectors_in_a_file_are_those_in_memory() {
         let dim = 37;
         let values: Vec<f32> = (0..90 * dim).map(|i| (i * 7919 % 251) as f32).collect();
@@ -453,7 +503,7 @@ mod tests {
             put_vectors(&memory, &mut bytes).unwrap();
             std::fs::write(&path, &bytes).unwrap();
             let file = VectorFile::open(&path, element, dim).unwrap();
-            assert_eq!(file.load().unwrap(), memory);
+            assert_eq!(file.load(&Cancel::default()).unwrap(), memory);
             let stored = StoredVectors::File(file.clone());
             assert_eq!((stored.bytes(), stored.mapped_bytes()), (memory.bytes(), 0));
             assert_eq!(stored.pick(dim, &[7, 0]), memory.pick(dim, &[7, 0]));

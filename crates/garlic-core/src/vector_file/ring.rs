@@ -173,8 +173,8 @@ impl Target<'_> {
     #[allow(unsafe_code, reason = "the kernel writes to memory by its address")]
     fn push(&self, ring: &mut IoUring, at: usize, done: usize) -> bool {
         let span = self.spans[at];
-        // Both fit: a span is at most as long as `span::MAX_BYTES`.
-        let left = (span.len - done) as u32;
+        // A read may end early: what is left of a very long vector is read again.
+        let left = u32::try_from(span.len - done).unwrap_or(u32::MAX);
         // SAFETY: the spans end within the bytes (1), which `read_with` checked, so that the address is inside of them.
         let place = unsafe { self.start.add(span.place + done) };
         let entry: squeue::Entry = opcode::Read::new(types::Fd(self.file.as_raw_fd()), place, left)

@@ -46,7 +46,7 @@ impl VectorFile {
         self.shared.buffers.give(rows);
     }
 
-    /// Reads some rows at once. Rows that do not exist count as a failure, as does any that cannot be read.
+    /// Reads some rows at once, at best no more than [`VectorFile::rows_at_a_time`]. Rows that do not exist count as a failure, as does any that cannot be read.
     pub fn read_rows(&self, rows: &[u32], out: &mut FetchedRows) {
         out.places.clear();
         (out.row_bytes, out.element) = (self.row_bytes(), Some(self.element()));
@@ -91,7 +91,7 @@ impl VectorFile {
     /// Appends some rows to `picked`.
     pub fn push_rows(&self, rows: &[u32], picked: &mut StoredRows) {
         let mut fetched = self.take_rows();
-        for rows in rows.chunks(PICKED_ROWS) {
+        for rows in rows.chunks(PICKED_ROWS.min(self.rows_at_a_time())) {
             self.read_rows(rows, &mut fetched);
             for number in 0..rows.len() {
                 if let Some(row) = fetched.row(number) {
@@ -103,7 +103,7 @@ impl VectorFile {
     }
 }
 
-/// Rows that [`VectorFile::push_rows`] reads at a time.
+/// Rows that [`VectorFile::push_rows`] reads at a time, at most.
 const PICKED_ROWS: usize = 1024;
 
 /// Squared distance between a query and the vector of these little-endian bytes, which are aligned for their type. It is

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Vectors that are no farther apart than this many bytes are read together: a device reads no less than a page.
-const MAX_GAP: u64 = 4096;
+pub(super) const MAX_GAP: u64 = 4096;
 
 /// Upper limit of the bytes of a span of more than one vector.
 pub(super) const MAX_BYTES: usize = 64 << 10;

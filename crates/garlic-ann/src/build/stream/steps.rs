@@ -316,7 +316,7 @@ impl StreamedBuild<'_> {
             file.check()?;
             if wanted && graph_left_out.is_none() {
                 let mut segment = (*index.segment).clone();
-                segment.vectors = file.load()?;
+                segment.vectors = file.load(&builder.cancel)?;
                 index.segment = Arc::new(segment);
                 builder.add_graph(&mut index, &mut table, &measurements, &mut seconds)?;
             }
