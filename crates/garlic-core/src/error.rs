@@ -364,7 +364,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A path that is not an index directory, or that unexpectedly is one.
+    /// A directory that is not what it was named for: an index directory, or a folder for the parts of a build.
     #[error("{path}: {message}", path = path.display())]
     Directory {
         /// The directory, or the wrong file in it.

@@ -1,15 +1,21 @@
 //! The temporary folder of a streamed build: its files, and errors that name them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use garlic_core::vector_file::read_at;
 use garlic_core::{Error, Result};
 
-/// A temporary folder.
-#[derive(Clone, Debug)]
-pub(super) struct Folder(PathBuf);
+/// A file that only folders of builds have. The build that uses the folder holds its lock.
+const LOCK: &str = "build.lock";
+
+/// A temporary folder, locked for one build.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
 
 /// The error of an operation on a file.
 pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
@@ -20,18 +26,38 @@ pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
 }
 
 impl Folder {
-    /// The folder at `path`, made if it is not there.
+    /// The folder at `path`, made if it is not there. Fails if it has files of others, or if another build uses it.
     pub(super) fn new(path: PathBuf) -> Result<Self> {
+        let refused = |message: &str| Error::Directory {
+            path: path.clone(),
+            message: message.into(),
+        };
         fs::create_dir_all(&path).map_err(failed(&path))?;
-        Ok(Self(path))
+        let place = path.join(LOCK);
+        let is_empty = fs::read_dir(&path).map_err(failed(&path))?.next().is_none();
+        if !is_empty && !place.is_file() {
+            return Err(refused(
+                "the parts of the build would lie in this folder, but it has other files; move or remove it",
+            ));
+        }
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false);
+        let lock = options.open(&place).map_err(failed(&place))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(refused(
+                "another build is using this folder; wait until it has ended",
+            )),
+            Err(TryLockError::Error(error)) => Err(failed(&place)(error)),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// Begins a file anew.
@@ -49,7 +75,7 @@ impl Folder {
         use std::io::Seek as _;
         let path = self.file(name);
         let open = || -> io::Result<File> {
-            let mut options = fs::OpenOptions::new();
+            let mut options = OpenOptions::new();
             let mut file = options
                 .write(true)
                 .create(true)
@@ -79,7 +105,7 @@ impl Folder {
 
     /// Removes the folder and everything in it.
     pub(super) fn remove(&self) -> Result<()> {
-        fs::remove_dir_all(&self.0).map_err(failed(&self.0))
+        fs::remove_dir_all(&self.path).map_err(failed(&self.path))
     }
 }
 
