@@ -40,7 +40,7 @@ impl Record {
 }
 
 /// Which cells are in which group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Groups {
     /// First cell of each group, followed by the number of cells.
     pub(super) starts: Vec<u32>,
@@ -60,6 +60,12 @@ impl Groups {
         }
         starts.push(sizes.len() as u32);
         Self { starts }
+    }
+
+    /// Points of the largest group, given those of each cell.
+    pub(super) fn largest(&self, sizes: &[u32]) -> usize {
+        let points = |group| sizes[self.cells(group)].iter().map(|n| *n as usize).sum();
+        (0..self.len()).map(points).max().unwrap_or(0)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -214,6 +220,7 @@ mod tests {
         let groups = Groups::new(&[5, 5, 20, 1, 2, 3], 10);
         assert_eq!(groups.starts, [0, 2, 3, 6]);
         assert_eq!((groups.len(), groups.cells(1)), (3, 2..3));
+        assert_eq!(groups.largest(&[5, 5, 20, 1, 2, 3]), 20);
         assert_eq!(Groups::new(&[4], 10).starts, [0, 1]);
     }
 }

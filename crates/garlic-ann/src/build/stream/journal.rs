@@ -19,7 +19,7 @@ const NAME: &str = "journal.json";
 const TRANSFORM: &str = "transform";
 const CELLS: &str = "cells";
 /// Version of the files in the folder.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The finished parts. It is replaced after each part, when the files of the part have been synced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub(super) struct Journal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Grouped {
     pub(super) groups: Groups,
+    /// Points of the largest cell and of the largest group, which decide how much memory the groups need.
+    pub(super) largest_cell: usize,
+    pub(super) largest_group: usize,
     pub(super) record: Record,
     pub(super) cells: usize,
     pub(super) rank: usize,

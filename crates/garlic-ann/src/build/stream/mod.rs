@@ -59,6 +59,8 @@ pub struct StreamedBuild<'a> {
     builder: Builder<'a>,
     folder: Folder,
     memory: u64,
+    /// Bytes that the caller keeps meanwhile.
+    reserved: u64,
     pool: rayon::ThreadPool,
     threads: usize,
     journal: Journal,
@@ -97,8 +99,9 @@ impl<'a> Builder<'a> {
     /// `input` and the parameters are the same.
     ///
     /// # Errors
-    /// Fails for a folder with the parts of another build, or without `resume` of any, and for parameters that a
-    /// streamed build does not support: `spill`, and cells that the caller chose.
+    /// Fails for a folder with the parts of another build, or without `resume` of any, for one that another build is
+    /// using or that has other files, and for parameters that a streamed build does not support: `spill`, and cells
+    /// that the caller chose.
     pub fn streamed(
         self,
         folder: impl Into<PathBuf>,
@@ -133,6 +136,7 @@ impl<'a> Builder<'a> {
             builder: self,
             folder,
             memory,
+            reserved: 0,
             writer: None,
             seconds: Seconds::default(),
             start: Instant::now(),
@@ -164,6 +168,12 @@ impl StreamedBuild<'_> {
     /// Identifiers of the vectors, one per row. The default is the row number.
     pub fn set_ids(&mut self, ids: Vec<u64>) {
         self.builder.ids = Some(ids);
+    }
+
+    /// Sets aside memory in bytes that the caller needs until the index is built, such as for names and columns of the
+    /// vectors. It counts towards the limit.
+    pub fn reserve(&mut self, bytes: u64) {
+        self.reserved = bytes;
     }
 
     /// Takes the next vectors.
@@ -225,9 +235,7 @@ impl StreamedBuild<'_> {
 
     /// Bytes of what the caller gave and keeps.
     pub(super) fn given_bytes(&self) -> u64 {
-        self.builder
-            .ids
-            .as_ref()
-            .map_or(0, |ids| 16 * ids.len() as u64)
+        let ids = self.builder.ids.as_ref().map_or(0, Vec::len);
+        16 * ids as u64 + self.reserved
     }
 }

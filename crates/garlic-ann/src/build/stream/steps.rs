@@ -6,8 +6,8 @@ use std::time::Instant;
 use garlic_core::metric::{Embedded, Embedding};
 use garlic_core::vector_file::VectorFile;
 use garlic_core::vectors::{StoredType, StoredVectors};
-use garlic_core::{Error, Result, Stage, Transform};
-use garlic_linalg::{Matrix, Rows};
+use garlic_core::{Cancel, Error, Metric, Result, Stage, Transform};
+use garlic_linalg::Matrix;
 
 use super::encoded::{self, CodeShape};
 use super::groups::{GroupWriter, Groups, Record, Records, gather};
@@ -53,6 +53,25 @@ impl Vectors<'_> {
         self.made(values)
     }
 
+    /// The first embedded value that `is_wanted`.
+    fn first(&self, is_wanted: fn(f32) -> bool, cancel: &Cancel) -> Result<Option<Place>> {
+        let is_embedded = self.embedding.metric() != Metric::Euclidean;
+        // Bytes fit into every type.
+        if !is_embedded && self.summary.are_bytes() {
+            return Ok(None);
+        }
+        let most = block_rows(self.summary.dim, 1);
+        for first in (0..self.summary.rows).step_by(most) {
+            cancel.check()?;
+            let block = self.read(first, most.min(self.summary.rows - first))?;
+            if let Some(place) = first_value(block.rows(), is_wanted) {
+                let row = first + place.row;
+                return Ok(Some(Place { row, ..place }));
+            }
+        }
+        Ok(None)
+    }
+
     fn made(&self, values: Vec<f32>) -> Result<Embedded<'static>> {
         let given = Matrix::from_vec(values, self.summary.dim)?;
         rounded(self.embedding.own_vectors(given)?, self.element)
@@ -63,13 +82,18 @@ impl StreamedBuild<'_> {
     /// What the build is expected to need.
     pub(super) fn expected(&self, vectors: usize, dim: usize) -> Sizes {
         let config = &self.builder.config;
-        let inner = dim + usize::from(config.metric == garlic_core::Metric::InnerProduct);
+        let inner = dim + usize::from(config.metric == Metric::InnerProduct);
         Sizes::expected(vectors, inner, config, self.threads)
+    }
+
+    /// The memory that a neighbour graph needs, with everything else that is there then.
+    fn needed_for_graph(&self, sizes: &Sizes) -> u64 {
+        sizes.base() + sizes.finished() + sizes.graph() + self.given_bytes()
     }
 
     /// Fails if a graph is asked for that does not fit.
     pub(super) fn check_graph(&self, sizes: &Sizes) -> Result<()> {
-        let needed = sizes.base() + sizes.finished() + sizes.graph();
+        let needed = self.needed_for_graph(sizes);
         match self.builder.config.graph.graph == UseGraph::On && needed > self.memory {
             true => Err(Error::Config {
                 key: "graph".into(),
@@ -88,7 +112,10 @@ impl StreamedBuild<'_> {
     pub(super) fn finish(&mut self, summary: &Summary) -> Result<StreamedIndex> {
         let embedding = summary.embedding(self.builder.config.metric)?;
         let grouped = match &self.journal.grouped {
-            Some(grouped) => grouped.clone(),
+            Some(grouped) => {
+                self.check_groups(grouped, summary)?;
+                grouped.clone()
+            }
             None => {
                 let grouped = self.group(summary, embedding)?;
                 self.journal.grouped = Some(grouped.clone());
@@ -133,14 +160,14 @@ impl StreamedBuild<'_> {
         let (config, cancel) = (&builder.config, &builder.cancel);
         let file = RowFile::open(folder, summary)?;
         let dim = embedding.inner_dim(summary.dim);
-        let first = |is_wanted: fn(f32) -> bool| first_of(&file, summary, is_wanted);
-        let element = stored_type(dim, config.metric, config.storage.store, first)?;
-        let vectors = Vectors {
+        let mut vectors = Vectors {
             file,
             summary,
             embedding,
-            element,
+            element: StoredType::F32,
         };
+        let first = |is_wanted: fn(f32) -> bool| vectors.first(is_wanted, cancel);
+        vectors.element = stored_type(dim, config.metric, config.storage.store, first)?;
         let sample = match sample_rows(summary.rows, config.seed) {
             Some(rows) => vectors.gather(&rows)?,
             None => vectors.read(0, summary.rows)?,
@@ -170,29 +197,59 @@ impl StreamedBuild<'_> {
         let record = Record {
             dim,
             out_dim: transform.out_dim(),
-            element,
+            element: vectors.element,
         };
-        let needs = Sizes {
-            out_dim: record.out_dim,
-            cells,
-            rank: assigned.axes.rank,
-            element,
-            ..self.expected(summary.rows, summary.dim)
-        };
-        let largest = sizes.iter().copied().max().unwrap_or(0) as usize + held.len();
-        let free = self.memory.saturating_sub(self.given_bytes());
-        let most = needs.group_size(free, largest)?;
-        let groups = Groups::new(&sizes, most);
-        self.write_groups(&vectors, &points, &assigned.labels, &groups, record)?;
-        self.seconds.assign = start.elapsed().as_secs_f64();
-        Ok(Grouped {
-            groups,
+        let mut grouped = Grouped {
+            groups: Groups::default(),
+            largest_cell: sizes.iter().copied().max().unwrap_or(0) as usize + held.len(),
+            largest_group: 0,
             record,
             cells,
             rank: assigned.axes.rank,
             scored_axes: assigned.axes.scored_axes,
             longest,
-        })
+        };
+        let needs = self.known(&grouped, summary.rows, summary.dim);
+        let free = self.memory.saturating_sub(self.given_bytes());
+        let most = needs.group_size(free, grouped.largest_cell)?;
+        grouped.groups = Groups::new(&sizes, most);
+        grouped.largest_group = grouped.groups.largest(&sizes);
+        self.write_groups(&vectors, &points, &assigned.labels, &grouped.groups, record)?;
+        self.seconds.assign = start.elapsed().as_secs_f64();
+        Ok(grouped)
+    }
+
+    /// What the build needs once its cells are known.
+    fn known(&self, grouped: &Grouped, vectors: usize, dim: usize) -> Sizes {
+        Sizes {
+            out_dim: grouped.record.out_dim,
+            cells: grouped.cells,
+            rank: grouped.rank,
+            element: grouped.record.element,
+            ..self.expected(vectors, dim)
+        }
+    }
+
+    /// Fails if a group that an earlier build made does not fit into the memory of this one.
+    fn check_groups(&self, grouped: &Grouped, summary: &Summary) -> Result<()> {
+        if self.journal.encoded.len() == grouped.groups.len() {
+            return Ok(());
+        }
+        let sizes = self.known(grouped, summary.rows, summary.dim);
+        let group = sizes.group(grouped.largest_group, grouped.largest_cell);
+        let needed = sizes.base() + group + self.given_bytes();
+        match needed <= self.memory {
+            true => Ok(()),
+            false => Err(Error::Config {
+                key: "memory".into(),
+                message: format!(
+                    "the build that was stopped had more memory, and its parts need {} with {} threads; give as much, \
+                     or begin anew",
+                    mebibytes(needed),
+                    self.threads
+                ),
+            }),
+        }
     }
 
     /// Writes the transformed vectors. Returns the length of the longest, for inner products.
@@ -303,21 +360,14 @@ impl StreamedBuild<'_> {
         let start = Instant::now();
         let wanted = builder.wants_graph(&index, &mut table, &measurements)?;
         seconds.graph = start.elapsed().as_secs_f64();
-        let sizes = Sizes {
-            out_dim: grouped.record.out_dim,
-            cells: grouped.cells,
-            rank: grouped.rank,
-            element: grouped.record.element,
-            ..self.expected(index.len(), index.dim())
-        };
-        let needed = sizes.base() + sizes.finished() + sizes.graph();
+        let sizes = self.known(grouped, index.len(), index.dim());
+        let needed = self.needed_for_graph(&sizes);
         let graph_left_out = (wanted && needed > self.memory).then_some(needed);
         if let StoredVectors::File(file) = &index.segment.vectors {
             file.check()?;
             if wanted && graph_left_out.is_none() {
-                let mut segment = (*index.segment).clone();
-                segment.vectors = file.load(&builder.cancel)?;
-                index.segment = Arc::new(segment);
+                let loaded = file.load(&builder.cancel)?;
+                Arc::make_mut(&mut index.segment).vectors = loaded;
                 builder.add_graph(&mut index, &mut table, &measurements, &mut seconds)?;
             }
         }
@@ -329,26 +379,4 @@ impl StreamedBuild<'_> {
             graph_left_out,
         })
     }
-}
-
-/// The first value that `is_wanted`. Vectors of the metrics that look for one are stored as they came.
-fn first_of(
-    file: &RowFile,
-    summary: &Summary,
-    is_wanted: fn(f32) -> bool,
-) -> Result<Option<Place>> {
-    // Bytes fit into every type.
-    if summary.are_bytes() {
-        return Ok(None);
-    }
-    let most = block_rows(summary.dim, 1);
-    for first in (0..summary.rows).step_by(most) {
-        let mut values = Vec::new();
-        file.read(first, most.min(summary.rows - first), &mut values)?;
-        if let Some(place) = first_value(Rows::new(&values, summary.dim)?, is_wanted) {
-            let row = first + place.row;
-            return Ok(Some(Place { row, ..place }));
-        }
-    }
-    Ok(None)
 }

@@ -53,6 +53,8 @@ fn bytes(built: &StreamedIndex) -> Vec<u8> {
 fn bytes_are_those_of_the_build_in_memory() {
     let (count, dim) = (2500, 20);
     let floats = clustered(count, dim, 9.0, 1.0, 3);
+    // Too large for half precision, but not once they are normalised.
+    let large: Vec<f32> = floats.iter().map(|v| v * 1e5).collect();
     let whole: Vec<f32> = floats
         .iter()
         .map(|v| (v.abs() * 9.0).round().min(255.0))
@@ -65,6 +67,8 @@ fn bytes_are_those_of_the_build_in_memory() {
         (Metric::Euclidean, Store::Int8, &floats, "int8"),
         (Metric::Cosine, Store::Auto, &floats, "f32"),
         (Metric::Cosine, Store::Int8, &floats, "int8"),
+        (Metric::Cosine, Store::F16, &large, "f16"),
+        (Metric::Cosine, Store::F16, &whole, "f16"),
         (Metric::InnerProduct, Store::Auto, &floats, "f32"),
     ] {
         let make = || builder(&[]).metric(metric).store(store);
@@ -123,7 +127,17 @@ fn a_graph_is_built_if_it_fits() {
     assert!(built.index.graph_degree().is_some() && built.graph_left_out.is_none());
     assert_eq!(bytes(&built), expected.to_bytes().unwrap());
 
+    // What the caller keeps counts, too.
     let least = build.needed_memory(count, dim);
+    build.reserve(PLENTY - least);
+    assert_eq!(build.needed_memory(count, dim), PLENTY);
+    let error = build.check_memory(count, dim).unwrap_err().to_string();
+    assert!(error.contains("neighbour graph of 9000 vectors"), "{error}");
+    build.reserve(PLENTY);
+    let error = build.check_memory(count, dim).unwrap_err().to_string();
+    assert!(error.contains("too little for 9000 vectors"), "{error}");
+    build.reserve(0);
+
     build.memory = least;
     let error = build.check_memory(count, dim).unwrap_err().to_string();
     assert!(error.contains("neighbour graph of 9000 vectors"), "{error}");
@@ -173,12 +187,50 @@ fn a_stopped_build_goes_on_from_its_last_part() {
             build.push(rows(&values, dim)).is_err(),
             "it has all vectors"
         );
+        if let Some(grouped) = build.journal.grouped.clone()
+            && encoded == 0
+        {
+            // As if the build that was stopped had made it with more memory.
+            let group = &mut build.journal.grouped.as_mut().unwrap().largest_group;
+            *group = 10_000_000;
+            let error = build.build().unwrap_err().to_string();
+            assert!(error.contains("had more memory"), "{error}");
+            build.journal.grouped = Some(grouped);
+        }
         let built = build.build().unwrap();
         assert_eq!(bytes(&built), expected.to_bytes().unwrap(), "{stage:?}");
         let place = build.folder.path().to_owned();
         build.remove().unwrap();
         assert!(!place.exists());
     }
+}
+
+#[test]
+fn a_folder_belongs_to_one_build_and_nobody_else() {
+    let place = tempfile::tempdir().unwrap();
+    let open = |resume| streamed(builder(&[]), place.path(), PLENTY, resume);
+    let first = open(false).unwrap();
+    for resume in [false, true] {
+        let error = open(resume).unwrap_err();
+        assert!(matches!(error, Error::Directory { .. }), "{error}");
+        assert!(error.to_string().contains("another build is using"));
+    }
+    drop(first);
+    open(false).unwrap().remove().unwrap();
+
+    let parts = place.path().join("parts");
+    std::fs::create_dir(&parts).unwrap();
+    let theirs = parts.join("points");
+    std::fs::write(&theirs, "theirs").unwrap();
+    for resume in [false, true] {
+        let error = open(resume).unwrap_err();
+        assert!(error.to_string().contains("other files"), "{error}");
+    }
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    assert_eq!(std::fs::read_dir(&parts).unwrap().count(), 1);
+    std::fs::remove_file(&theirs).unwrap();
+    open(false).unwrap().remove().unwrap();
+    assert!(!parts.exists());
 }
 
 #[test]

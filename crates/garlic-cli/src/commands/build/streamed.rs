@@ -142,7 +142,7 @@ fn take(
     let reads_beside = reader.options().ids.is_some() || reader.options().columns != Columns::None;
     let has_rows = build.finished_rows().is_some();
     let (mut done, mut kept) = (0, 0);
-    let mut numbers: Option<Identifiers> = None;
+    let mut identifiers: Option<Identifiers> = None;
     let mut columns: Vec<RecordBatch> = Vec::new();
     if !has_rows || reads_beside {
         let batch_rows = (BATCH_BYTES / 4 / reader.shape()?.dim.max(1)).clamp(1, 1 << 16);
@@ -158,9 +158,9 @@ fn take(
             }
             if let Some(more) = batch.ids {
                 kept += identifier_bytes(&more);
-                match &mut numbers {
+                match &mut identifiers {
                     Some(ids) => ids.append(more, &origin)?,
-                    None => numbers = Some(more),
+                    None => identifiers = Some(more),
                 }
             }
             if batch.columns.num_columns() > 0 {
@@ -179,13 +179,18 @@ fn take(
         }
     }
     let rows = build.finished_rows().unwrap_or(done);
-    let ids: Option<Ids> = match (numbers, ids_file) {
+    let ids: Option<Ids> = match (identifiers, ids_file) {
         (Some(ids), _) => Some(input::of_column_ids(ids, None)),
         (None, Some(file)) => Some(ids::read_for(file, rows, &origin, None)?),
         (None, None) => None,
     };
     let columns = args.columns.read(rows, &columns)?;
+    let kept = ids.as_ref().map_or(0, ids_bytes)
+        + columns
+            .as_ref()
+            .map_or(0, |columns| columns.get_array_memory_size() as u64);
     let beside = FirstRows::new(rows, ids, columns.as_ref())?;
+    build.reserve(kept);
     if let Some(numbers) = beside.numbers() {
         build.set_ids(numbers.to_vec());
     }
@@ -195,8 +200,20 @@ fn take(
 fn identifier_bytes(ids: &Identifiers) -> u64 {
     match ids {
         Identifiers::Numbers(numbers) => 8 * numbers.len() as u64,
-        Identifiers::Strings(names) => names.iter().map(|name| name.len() as u64 + 24).sum(),
+        Identifiers::Strings(names) => name_bytes(names),
     }
+}
+
+fn ids_bytes(ids: &Ids) -> u64 {
+    match ids {
+        Ids::Numbers(numbers) => 8 * numbers.len() as u64,
+        Ids::Names(names) => name_bytes(names),
+    }
+}
+
+fn name_bytes(names: &[String]) -> u64 {
+    let bytes = |name: &String| (name.len() + size_of::<String>()) as u64;
+    names.iter().map(bytes).sum()
 }
 
 #[cfg(test)]
