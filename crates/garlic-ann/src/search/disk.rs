@@ -229,7 +229,10 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::testdata::{gaussian, rows};
 
     /// Candidates with equal estimates, which are never pruned.
     fn candidates(count: u32) -> Vec<Estimate> {
@@ -262,5 +265,25 @@ mod tests {
             read.push(wave.len());
         }
         assert_eq!(read, [40, 40, 40, 40, 15]);
+    }
+    #[test]
+    fn reading_all_vectors_ends_when_the_search_is_cancelled() {
+        let (count, dim) = (600, 4);
+        let values = gaussian(count, dim, 3);
+        let built = Index::builder().build(rows(&values, dim)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        built.save(&path).unwrap();
+        let index = Index::open_on_disk(&path).unwrap();
+        let snapshot = index.snapshot();
+        let file = snapshot.on_disk().unwrap();
+        for (is_set, expected) in [(false, count), (true, 0)] {
+            let mut seen = 0;
+            Cancel::new(Arc::new(is_set.into())).scope(|| {
+                let query = Prepared::Float(&values[..dim]);
+                snapshot.distances_on_disk(file, 0..count as u32, &query, |_, _| seen += 1);
+            });
+            assert_eq!(seen, expected);
+        }
     }
 }
