@@ -1,14 +1,19 @@
 //! The stored vectors of an index.
 
-use std::borrow::Cow;
+mod element;
+mod rows;
+
 use std::ops::ControlFlow;
 
 use garlic_linalg::Rows;
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::buffer::Buffer;
 use crate::vector_file::VectorFile;
+
+pub use element::{StoredType, is_byte};
+pub use rows::StoredRows;
+
+use element::to_bytes;
 
 /// Vectors between two questions whether to go on: so few that the answer comes soon, so many that asking costs nothing.
 const ROWS_BETWEEN_LOOKS: usize = 4096;
@@ -330,193 +335,11 @@ fn each_row<T>(
     }
 }
 
-/// A builder of [`StoredVectors`].
-#[derive(Debug)]
-pub enum StoredRows {
-    /// 32-bit floats.
-    F32(Vec<f32>),
-    /// Half precision.
-    F16(Vec<u16>),
-    /// Whole numbers from 0 to 255.
-    U8(Vec<u8>),
-    /// Rows of [`garlic_simd::encode_int8`].
-    Int8(Vec<u8>),
-}
-
-impl StoredRows {
-    /// Creates a builder without vectors.
-    pub fn new(element: StoredType) -> Self {
-        match element {
-            StoredType::F32 => Self::F32(Vec::new()),
-            StoredType::F16 => Self::F16(Vec::new()),
-            StoredType::U8 => Self::U8(Vec::new()),
-            StoredType::Int8 => Self::Int8(Vec::new()),
-        }
-    }
-
-    /// Appends the vector at `position` of `source`, which has the same type.
-    pub fn push(&mut self, source: &StoredVectors, dim: usize, position: usize) {
-        fn extend<T: Copy>(rows: &mut Vec<T>, data: &[T], dim: usize, position: usize) {
-            rows.extend_from_slice(row(data, dim, position).unwrap_or_default());
-        }
-        match (self, source) {
-            (Self::F32(rows), StoredVectors::F32(data)) => extend(rows, data, dim, position),
-            (Self::F16(rows), StoredVectors::F16(data)) => extend(rows, data, dim, position),
-            (Self::U8(rows), StoredVectors::U8(data)) => extend(rows, data, dim, position),
-            (Self::Int8(rows), StoredVectors::Int8(data)) => {
-                extend(rows, data, garlic_simd::int8_row_bytes(dim), position);
-            }
-            (rows, StoredVectors::File(file)) => {
-                if let Some(one) = file.fetch(position, 1) {
-                    rows.push(&one, dim, 0);
-                }
-            }
-            _ => unreachable!("an index has vectors of one type"),
-        }
-    }
-}
-
-impl StoredRows {
-    /// Appends the vector of these little-endian bytes.
-    pub(crate) fn push_bytes(&mut self, row: &[u8]) {
-        match self {
-            Self::F32(rows) => {
-                rows.extend(row.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)))
-            }
-            Self::F16(rows) => {
-                rows.extend(row.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b)))
-            }
-            Self::U8(rows) | Self::Int8(rows) => rows.extend_from_slice(row),
-        }
-    }
-}
-
-impl From<StoredRows> for StoredVectors {
-    fn from(rows: StoredRows) -> Self {
-        match rows {
-            StoredRows::F32(rows) => Self::F32(rows.into()),
-            StoredRows::F16(rows) => Self::F16(rows.into()),
-            StoredRows::U8(rows) => Self::U8(rows.into()),
-            StoredRows::Int8(rows) => Self::Int8(rows.into()),
-        }
-    }
-}
-
 /// The row at `position`, if there is one.
 #[inline]
 fn row<T>(data: &[T], dim: usize, position: usize) -> Option<&[T]> {
     let from = position.checked_mul(dim)?;
     data.get(from..from.checked_add(dim)?)
-}
-
-/// Element type of stored vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoredType {
-    /// 32-bit floats.
-    F32,
-    /// Half precision.
-    F16,
-    /// Whole numbers from 0 to 255.
-    U8,
-    /// 8-bit values with a step for every 32 coordinates.
-    ///
-    /// One step for the whole index, or one for each vector, loses more neighbours: some models give every vector a
-    /// few coordinates that are much larger than the others, and these decide the step of all. A step for each
-    /// coordinate of the index avoids that, but has to be fitted to the data again as they change, and every fit would
-    /// round the vectors once more. A block of 32 needs to know only itself, and it keeps its values when it is encoded
-    /// again. It costs a sixteenth of the space.
-    Int8,
-}
-
-impl StoredType {
-    /// Bytes of a vector of `dim` coordinates.
-    pub fn row_bytes(self, dim: usize) -> usize {
-        match self {
-            Self::F32 => 4 * dim,
-            Self::F16 => 2 * dim,
-            Self::U8 => dim,
-            Self::Int8 => garlic_simd::int8_row_bytes(dim),
-        }
-    }
-
-    /// Bytes of `points` vectors of `dim` coordinates, which a file claims to have. `None` on overflow.
-    pub fn section_bytes(self, points: u64, dim: u64) -> Option<u64> {
-        let dim = usize::try_from(dim).ok()?;
-        // No row has more than four bytes per coordinate and two for a step.
-        dim.checked_mul(4)?.checked_add(2)?;
-        points.checked_mul(self.row_bytes(dim) as u64)
-    }
-
-    /// The name of the type.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::U8 => "u8",
-            Self::Int8 => "int8",
-        }
-    }
-
-    /// The values after a round trip through this type. A second round trip changes nothing.
-    pub fn round<'a>(self, vectors: Rows<'a>) -> Cow<'a, [f32]> {
-        let mut values = Cow::Borrowed(vectors.data());
-        if self.rounds() {
-            self.round_in_place(values.to_mut(), vectors.dim());
-        }
-        values
-    }
-
-    /// Whether values change when they are stored.
-    pub fn rounds(self) -> bool {
-        match self {
-            Self::F32 | Self::U8 => false,
-            Self::F16 | Self::Int8 => true,
-        }
-    }
-
-    /// Replaces vectors of `dim` coordinates by their values after a round trip through this type. Runs in the current
-    /// rayon pool.
-    pub fn round_in_place(self, values: &mut [f32], dim: usize) {
-        let rows = values.par_chunks_exact_mut(dim);
-        match self {
-            Self::F32 | Self::U8 => {}
-            Self::F16 => rows.for_each_init(Vec::new, |halves, row| {
-                halves.clear();
-                halves.extend(row.iter().map(|v| garlic_simd::f32_to_f16(*v)));
-                garlic_simd::widen_f16(halves, row);
-            }),
-            Self::Int8 => {
-                let bytes = || vec![0; garlic_simd::int8_row_bytes(dim)];
-                rows.for_each_init(bytes, |bytes, row| {
-                    garlic_simd::encode_int8(row, bytes);
-                    garlic_simd::widen_int8(bytes, row);
-                });
-            }
-        }
-    }
-}
-
-/// Converts values to bytes and returns whether all of them are whole numbers from 0 to 255. Otherwise the bytes are
-/// meaningless. Every query runs this, so the loop has no branches and vectorizes.
-fn to_bytes(values: &[f32], bytes: &mut Vec<u8>) -> bool {
-    // Adding this to a small number leaves the nearest whole number in the lowest bits.
-    const SHIFT: f32 = (1 << 23) as f32;
-    bytes.clear();
-    bytes.resize(values.len(), 0);
-    let mut all = true;
-    for (byte, v) in bytes.iter_mut().zip(values) {
-        let shifted = v + SHIFT;
-        *byte = shifted.to_bits() as u8;
-        all &= (shifted - SHIFT == *v) & (*v >= 0.0) & (*v <= 255.0);
-    }
-    all
-}
-
-/// Whether a value is a whole number from 0 to 255.
-pub fn is_byte(v: f32) -> bool {
-    // The cast saturates, so only bytes survive the round trip. `fract` would be a library call.
-    f32::from(v as u8) == v
 }
 
 #[cfg(test)]

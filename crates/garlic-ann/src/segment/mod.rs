@@ -16,6 +16,7 @@ mod memory;
 mod shapes;
 mod snapshot;
 mod uncovered;
+mod views;
 
 pub(crate) use build_stats::BuildStats;
 pub(crate) use delta::{
@@ -24,8 +25,9 @@ pub(crate) use delta::{
 };
 pub(crate) use filter::{Allowed, Gathered, translate};
 pub use index::Index;
-pub(crate) use snapshot::{BinView, Snapshot};
+pub(crate) use snapshot::Snapshot;
 pub(crate) use uncovered::UncoveredPoints;
+pub(crate) use views::BinView;
 
 use std::sync::{Arc, OnceLock};
 

@@ -6,18 +6,16 @@ use crate::plan::EXHAUSTIVE_POINTS;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use garlic_simd::{CodeBits, CodeQuery, Estimate};
-
 use super::Segment;
 use super::delta::EncodedPoints;
 use super::delta::RewrittenData;
 use super::delta::{DeltaCell, DeltaSegment, PAGE_POSITIONS, RefittedCell, first_position};
 use super::filter::Allowed;
 use super::index::Index;
+use super::views::{BinView, CellFrame, PointView};
 use crate::bins::Bounds;
 use crate::plan::Plan;
-use crate::quantize::Steps;
-use garlic_core::vectors::{Prepared, StoredRows, StoredVectors};
+use garlic_core::vectors::Prepared;
 
 /// Everything a search reads. The bins and positions of the delta are numbered after those of the base.
 #[derive(Clone, Copy)]
@@ -26,80 +24,6 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) segment: &'a Segment,
     changes: Option<&'a DeltaSegment>,
     allowed: Option<&'a Allowed>,
-}
-
-/// Axes and quantization steps of a cell.
-pub(crate) struct CellFrame<'a> {
-    pub(crate) shape: CellShape<'a>,
-    /// Inner products of the axes with the mean.
-    pub(crate) origin: &'a [f32],
-    pub(crate) bin_steps: &'a [f32],
-    pub(crate) steps: &'a [f32],
-}
-
-impl<'a> CellFrame<'a> {
-    /// The steps of bin codes and point codes.
-    pub(crate) fn code_steps(&self) -> Steps<'a> {
-        Steps {
-            bins: self.bin_steps,
-            points: self.steps,
-        }
-    }
-}
-
-/// A bin: its codes, and the positions of its points.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct BinView<'a> {
-    pub(crate) cell: u32,
-    pub(crate) first: u32,
-    pub(crate) len: usize,
-    pub(crate) codes: &'a [u8],
-}
-
-impl BinView<'_> {
-    /// Appends the points whose estimate is below `limit`.
-    #[inline]
-    pub(crate) fn scan(
-        &self,
-        bits: CodeBits,
-        query: &CodeQuery<'_>,
-        limit: f32,
-        found: &mut Vec<Estimate>,
-    ) {
-        let before = found.len();
-        garlic_simd::scan_codes(bits, self.codes, query, limit, self.first, found);
-        // Padding comes last. In a file that was not verified it may look like a point.
-        let end = self.first as usize + self.len;
-        while found.len() > before && found.last().is_some_and(|f| f.at as usize >= end) {
-            found.pop();
-        }
-    }
-}
-
-/// A stored point.
-#[derive(Clone, Copy)]
-pub(crate) struct PointView<'a> {
-    vectors: &'a StoredVectors,
-    at: usize,
-    pub(crate) id: u64,
-}
-
-impl PointView<'_> {
-    /// Squared distance from a query.
-    #[inline]
-    pub(crate) fn distance(&self, query: &Prepared<'_>) -> f32 {
-        self.vectors.distance(query, self.at)
-    }
-
-    /// Reads the vector into `out`.
-    pub(crate) fn read(&self, dim: usize, out: &mut Vec<f32>) {
-        self.vectors.read(dim, self.at, out);
-    }
-
-    /// Appends the vector to `rows`.
-    pub(crate) fn push_to(&self, rows: &mut StoredRows, dim: usize) {
-        rows.push(self.vectors, dim, self.at);
-    }
 }
 
 impl<'a> Snapshot<'a> {
