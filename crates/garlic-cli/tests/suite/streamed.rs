@@ -142,7 +142,7 @@ fn bad_rows_are_named_and_nothing_is_left() {
 /// Begins a build and kills it when it has read all vectors.
 fn kill_after_reading(lab: &Lab, data: &str, output: &str, more: &[&str]) {
     let base = ["build", data, "-o", output, "--memory", "1GiB", "--quiet"];
-    let mut child = crate::common::command(&[&base, &SHORT[..], more].concat())
+    let mut child = crate::common::command([&base, &SHORT[..], more].concat())
         .current_dir(lab.folder())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
