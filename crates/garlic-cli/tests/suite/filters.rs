@@ -89,7 +89,7 @@ fn filters_that_allow_nothing_are_mistakes() {
     std::fs::write(lab.path("bad.txt"), "1\n2\n3,4\n").unwrap();
     run(&["--filter-ids", "bad.txt"]).expect_error(3, &["bad.txt", "line 3", "3,4"]);
     run(&["--exclude-ids", "nowhere.txt"]).expect_error(3, &["nowhere.txt"]);
-    run(&["--filter-ids", "x.csv"]).expect_error(3, &["x.csv"]);
+    run(&["--filter-ids", "x.csv"]).expect_error(2, &["x.csv", "is also read"]);
     assert!(!lab.path("x.csv").exists());
     run(&["--exclude-ids", "none.txt"]).expect(0);
 }
