@@ -387,7 +387,7 @@ def contains(name: str, ids: Any) -> Steps[NDArray[np.bool_]]:
     """For each identifier, whether the index has it."""
 
     def read(part: list[Any]) -> Steps[list[Any]]:
-        body = {"filter": expression(part), "limit": max(1, len(part)), "columns": []}
+        body: dict[str, Any] = {"filter": expression(part), "limit": max(1, len(part)), "columns": []}
         try:
             page = yield from ask("POST", f"{index_path(name)}/points/scroll", body)
         except RefusedError as error:
