@@ -73,7 +73,7 @@ python:
 	$(PYENV)/bin/python tools/try-package target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
 
-# Minutes: both compile everything anew. The wheel is for Linux on x86-64 (manylinux2014) and Python 3.10 or later.
+# A quarter of an hour: the wheel compiles everything anew, the source distribution what `make demo` has not compiled. The wheel is for Linux on x86-64 (manylinux2014) and Python 3.10 or later.
 WHEELENV ?= target/wheel-env
 wheels:
 	rm -rf $(WHEELENV) target/dist
@@ -81,7 +81,7 @@ wheels:
 	$(WHEELENV)/bin/pip install --quiet -r python/requirements-wheels.txt
 	. $(WHEELENV)/bin/activate && maturin build --release --zig --compatibility manylinux2014 --target x86_64-unknown-linux-gnu --out target/dist
 	$(WHEELENV)/bin/maturin sdist --out target/dist
-	$(WHEELENV)/bin/python tools/try-package target/dist/garlic_ann-*.whl target/dist/garlic_ann-*.tar.gz
+	CARGO_TARGET_DIR=$(abspath target) $(WHEELENV)/bin/python tools/try-package target/dist/garlic_ann-*.whl target/dist/garlic_ann-*.tar.gz
 
 # The packages as they would be published. Nothing is compiled: `make unit` has done that.
 package:
