@@ -7,18 +7,15 @@
 //! Every vector has a random stream of its own. The vectors depend on the set, the seed and their numbers alone.
 
 use garlic_ann::{Cancel, Index, Rows, Search, UseGraph};
-use garlic_linalg::{permutation, random_stream, uniform_below, uniform_unit};
+use garlic_linalg::{random_stream, uniform_below, uniform_unit};
 use rand::Rng;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Random streams: the parents of queries, and from which numbers on the streams of vectors and of queries begin.
-const PARENT_STREAM: u64 = 1 << 48;
+/// From which numbers on the random streams of vectors and of queries begin.
 const VECTOR_STREAM: u64 = 2 << 48;
 const QUERY_STREAM: u64 = 3 << 48;
-/// One in this many vectors of the set is a parent of queries, and not of vectors.
-const QUERY_SHARE: usize = 50;
 /// Recall of the search for neighbours. A missed one is replaced by the next.
 const RECALL: f64 = 0.9;
 /// Vectors whose neighbours are searched for at a time.
@@ -62,9 +59,6 @@ pub struct Resampler<'a> {
     vectors: Rows<'a>,
     /// The nearest neighbours of every vector.
     neighbours: Vec<u32>,
-    /// The parents of vectors, then those of queries.
-    parents: Vec<u32>,
-    queries: usize,
     options: ResampleOptions,
     pool: rayon::ThreadPool,
 }
@@ -99,12 +93,9 @@ impl<'a> Resampler<'a> {
         if !(options.spread > 0.0 && options.spread.is_finite()) {
             return wrong("the spread must be above 0".into());
         }
-        let parents = permutation(vectors.len(), options.seed, PARENT_STREAM);
         Ok(Self {
             vectors,
             neighbours: neighbours(vectors, &options, threads, cancel)?,
-            queries: (parents.len() / QUERY_SHARE).max(1),
-            parents,
             options,
             pool: garlic_core::pool::thread_pool(threads)?,
         })
@@ -117,28 +108,27 @@ impl<'a> Resampler<'a> {
 
     /// Vectors `first` and following, as many as `out` has room for.
     pub fn vectors(&self, first: usize, out: &mut [f32]) {
-        let parents = &self.parents[self.queries..];
-        self.draw(parents, VECTOR_STREAM, first, out);
+        self.draw(VECTOR_STREAM, first, out);
     }
 
-    /// Queries `first` and following. Their parents are parents of no vector.
+    /// Queries `first` and following: more vectors of the same distribution. If they had parents of their own, and each
+    /// parent many vectors, no vector would be as near to a query as vectors are to each other.
     pub fn queries(&self, first: usize, out: &mut [f32]) {
-        let parents = &self.parents[..self.queries];
-        self.draw(parents, QUERY_STREAM, first, out);
+        self.draw(QUERY_STREAM, first, out);
     }
 
-    fn draw(&self, parents: &[u32], stream: u64, first: usize, out: &mut [f32]) {
+    fn draw(&self, stream: u64, first: usize, out: &mut [f32]) {
         self.pool.install(|| {
             let rows = out.par_chunks_exact_mut(self.dim()).enumerate();
             rows.for_each(|(i, row)| {
                 let mut random = random_stream(self.options.seed, stream + (first + i) as u64);
-                self.move_one(parents, &mut random, row);
+                self.move_one(&mut random, row);
             });
         });
     }
 
-    fn move_one(&self, parents: &[u32], random: &mut impl Rng, row: &mut [f32]) {
-        let parent = parents[uniform_below(random, parents.len())] as usize;
+    fn move_one(&self, random: &mut impl Rng, row: &mut [f32]) {
+        let parent = uniform_below(random, self.vectors.len());
         let k = self.options.neighbours;
         let origin = self.vectors.row(parent);
         row.copy_from_slice(origin);
@@ -197,7 +187,7 @@ fn neighbours(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use garlic_linalg::Matrix;
+    use garlic_linalg::{Matrix, permutation};
 
     /// A curved sheet of dimension 4 in a space of dimension 20, with a little noise.
     fn sheet(count: usize) -> Vec<f32> {
@@ -225,7 +215,7 @@ mod tests {
     /// Local intrinsic dimension of vectors: the mean of the maximum-likelihood estimates of Levina and Bickel over `sample`
     /// of them, from the distances to their `k` nearest neighbours among all, which are found by brute force.
     fn local_dimension(vectors: Rows<'_>, sample: usize, k: usize, seed: u64) -> f64 {
-        let chosen = permutation(vectors.len(), seed, PARENT_STREAM);
+        let chosen = permutation(vectors.len(), seed, 1);
         let chosen: Vec<u32> = chosen.into_iter().take(sample).collect();
         let queries = Matrix::gather(vectors, &chosen);
         let estimates: Vec<f64> = (0..queries.rows())
@@ -299,19 +289,36 @@ mod tests {
     }
 
     #[test]
-    fn queries_have_parents_of_their_own() {
-        let values = sheet(600);
+    fn queries_are_as_near_to_vectors_as_these_to_each_other() {
+        // Thirty vectors for every one of the set.
+        let (values, count) = (sheet(200), 6000);
         let drawer = resampler(Rows::new(&values, 20).unwrap(), false);
-        let (queries, vectors) = drawer.parents.split_at(drawer.queries);
-        assert_eq!((queries.len(), vectors.len()), (12, 588));
-        assert!(queries.iter().all(|parent| !vectors.contains(parent)));
-        let (mut asked, mut drawn) = (vec![0.0; 40 * 20], vec![0.0; 400 * 20]);
+        let (mut asked, mut drawn) = (vec![0.0; 300 * 20], vec![0.0; count * 20]);
         drawer.queries(0, &mut asked);
         drawer.vectors(0, &mut drawn);
         let drawn = Rows::new(&drawn, 20).unwrap();
-        for query in asked.chunks_exact(20) {
-            assert!(drawn.iter().all(|vector| vector != query));
-        }
+        // The mean distance to the tenth neighbour.
+        let reach = |rows: &[f32], itself: usize| -> f64 {
+            let each = rows.chunks_exact(20).map(|row| {
+                let mut near: Vec<f32> = drawn
+                    .iter()
+                    .map(|v| garlic_simd::l2_squared(row, v))
+                    .collect();
+                let (_, tenth, _) = near.select_nth_unstable_by(9 + itself, f32::total_cmp);
+                f64::from(tenth.sqrt())
+            });
+            each.sum::<f64>() / (rows.len() / 20) as f64
+        };
+        let (queries, vectors) = (reach(&asked, 0), reach(&drawn.data()[..300 * 20], 1));
+        assert!(
+            (queries / vectors - 1.0).abs() < 0.05,
+            "{queries} {vectors}"
+        );
+        assert!(
+            asked
+                .chunks_exact(20)
+                .all(|query| drawn.iter().all(|v| v != query))
+        );
     }
 
     #[test]

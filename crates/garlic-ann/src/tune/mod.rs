@@ -8,6 +8,7 @@
 //! the queries of `graph_queries`.
 
 use crate::config::Config;
+use crate::partition::default_cells;
 use crate::plan::Calibration;
 use crate::segment::{Index, Snapshot};
 use crate::streams;
@@ -55,13 +56,18 @@ pub(crate) fn calibration_queries(points: usize, values: usize, config: &Config)
     let asked = config.tuning.calibration_queries;
     asked
         .min(points / POINTS_PER_QUERY)
-        .min(affordable_queries(values))
+        .min(affordable_queries(points, values))
 }
 
-/// Number of queries whose true neighbours among points with `values` coordinates in total can be found in short time.
-fn affordable_queries(values: usize) -> usize {
+/// Number of queries whose true neighbours among `points` points with `values` coordinates in total can be found in a
+/// small part of the time of a build.
+///
+/// Some hundred queries are needed, because their error is subtracted from the recall. To compare a point with as many
+/// queries as there are cells takes about as long as to find its cell.
+fn affordable_queries(points: usize, values: usize) -> usize {
     const MAX_MADDS: f64 = 1.5e11;
-    ((MAX_MADDS / values.max(1) as f64) as usize).max(MIN_SAMPLE)
+    let short = (MAX_MADDS / values.max(1) as f64) as usize;
+    short.max(default_cells(points)).max(MIN_SAMPLE)
 }
 
 /// Chooses the rows of `points` vectors that are held out of the training as calibration queries, in order.
@@ -127,7 +133,7 @@ pub(crate) fn calibrate_for(
     let values = index.len() * index.transform.dim();
     let order = permutation(sample.len(), index.config.seed, streams::CALIBRATION);
     let mut chosen: Vec<u32> = order;
-    chosen.truncate(affordable_queries(values).min(most));
+    chosen.truncate(affordable_queries(index.len(), values).min(most));
     chosen.sort_unstable();
     let chosen = Matrix::gather(sample, &chosen);
     let embedded = index.embedding.queries(chosen.as_rows());
@@ -356,4 +362,21 @@ pub(super) fn check(index: &Index, cancel: &Cancel) -> Result<Calibration> {
     }
     next.stale = true;
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_data_have_enough_queries() {
+        let queries = |points, dim| calibration_queries(points, points * dim, &Config::default());
+        assert_eq!(queries(8_000, 384), 500);
+        assert_eq!(queries(1_000_000, 128), 750);
+        assert_eq!(queries(1_000_000, 384), 390);
+        // As many as cells.
+        assert_eq!(queries(4_000_000, 384), 500);
+        assert_eq!(queries(10_000_000, 128), 750);
+        assert_eq!(queries(1_000_000_000, 128), 750);
+    }
 }
