@@ -290,8 +290,10 @@ mod tests {
 
     #[test]
     fn queries_are_as_near_to_vectors_as_these_to_each_other() {
-        // Thirty vectors for every one of the set.
-        let (values, count) = (sheet(200), 6000);
+        // Thirty vectors for every one of the set, which are far from each other.
+        let mut random = random_stream(6, 6);
+        let values: Vec<f32> = (0..200 * 20).map(|_| normal(&mut random) as f32).collect();
+        let count = 6000;
         let drawer = resampler(Rows::new(&values, 20).unwrap(), false);
         let (mut asked, mut drawn) = (vec![0.0; 300 * 20], vec![0.0; count * 20]);
         drawer.queries(0, &mut asked);
