@@ -73,7 +73,8 @@ python:
 	$(PYENV)/bin/python tools/try-package target/wheels/garlic_ann-*.whl
 	$(PYENV)/bin/python -m pytest -q
 
-# A quarter of an hour: the wheel compiles everything anew, the source distribution what `make demo` has not compiled. The wheel is for Linux on x86-64 (manylinux2014) and Python 3.10 or later.
+# Up to half an hour: the wheel compiles everything anew, the source distribution what `make demo` has not compiled. The wheel
+# is for Linux on x86-64 (manylinux2014) and Python 3.10 or later.
 WHEELENV ?= target/wheel-env
 wheels:
 	rm -rf $(WHEELENV) target/dist

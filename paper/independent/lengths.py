@@ -13,12 +13,9 @@ import time
 from pathlib import Path
 
 EPOCHS = 120
-LENGTHS = {
-    "120": ["--no-early-stop", f"--epochs={EPOCHS}", "--steps=1"],
-    "preset": ["--epochs=250", "--steps=1"],
-    "1200": ["--no-early-stop", f"--epochs={EPOCHS}", "--steps=10"],
-    "3600": ["--no-early-stop", f"--epochs={EPOCHS}", "--steps=30"],
-}
+FIXED = ["--no-early-stop", f"--epochs={EPOCHS}"]
+# Options, and steps an epoch.
+LENGTHS = {"120": (FIXED, 1), "preset": (["--epochs=250"], 1), "1200": (FIXED, 10), "3600": (FIXED, 30)}
 SHAPES = {
     "full": [],
     "full-rotated": ["--rotate"],
@@ -47,9 +44,8 @@ def main() -> None:
         for length in reversed(asked.lengths.split(",")):
             for shape in asked.shapes.split(","):
                 out = asked.out / f"{length}-{shape}-{seed}.json"
-                options = [a for a in LENGTHS[length] if not a.startswith("--steps")]
-                steps = int(LENGTHS[length][-1].removeprefix("--steps="))
-                options += [f"--batch={-(-asked.points // steps)}", f"--points={asked.points}", f"--seed={seed}"]
+                fixed, steps = LENGTHS[length]
+                options = [*fixed, f"--batch={-(-asked.points // steps)}", f"--points={asked.points}", f"--seed={seed}"]
                 options += [f"--initial-cells={asked.initial_cells}", *SHAPES[shape]]
                 options += [f"--side={asked.side}"] if asked.side else []
                 if not out.exists():
