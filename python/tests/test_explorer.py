@@ -4,6 +4,7 @@ Needs Chromium and its driver, from Debian's packages chromium and chromium-driv
 pictures in.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -93,10 +94,20 @@ class Page:
     def all(self, selector):
         return self.driver.find_elements("css selector", selector)
 
+    def text(self, selector):
+        """The text that is shown, read in one step: an answer may replace the element between finding and reading it."""
+        return self.script("return (document.querySelector(arguments[0])?.innerText ?? '').trim();", selector)
+
     def wait(self, done):
+        """Waits for `done`; an element that is replaced while it is looked at counts as not yet."""
+        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+
         until = time.monotonic() + 60
-        while not done():
-            assert time.monotonic() < until, self.one("#status").text
+        while True:
+            with contextlib.suppress(NoSuchElementException, StaleElementReferenceException):
+                if done():
+                    return
+            assert time.monotonic() < until, self.text("#status")
             time.sleep(0.05)
 
     def script(self, text, *arguments):
@@ -133,7 +144,7 @@ class Page:
 def test_the_map_is_drawn_zoomed_and_selected(page):
     from selenium.webdriver import ActionChains, Keys
 
-    assert "6,000 × 784" in page.one("#facts").text
+    assert "6,000 × 784" in page.text("#facts")
     assert int(page.one("#map").get_attribute("data-cells")) > 3
     page.wait(lambda: page.pixels("#map") > 20)
     page.choose("#colour", "kind")
@@ -142,23 +153,23 @@ def test_the_map_is_drawn_zoomed_and_selected(page):
     shown = int(page.one("#map").get_attribute("data-points"))
     canvas = page.one("#map")
     canvas.click()
-    page.wait(lambda: page.one("#details").text.startswith("Cell "))
-    assert "bins" in page.one("#details").text and len(page.all("#details .chips button")) > 3
+    page.wait(lambda: page.text("#details").startswith("Cell "))
+    assert "bins" in page.text("#details") and len(page.all("#details .chips button")) > 3
     page.wait(lambda: page.pixels("#details canvas") > 1)
     # By keyboard: closer, and select the point in the middle.
     canvas.send_keys("+" * 6)
     page.wait(lambda: int(canvas.get_attribute("data-points")) < shown)
     page.script("document.getElementById('show-cells').click()")
     page.click("#details .chips button")
-    page.wait(lambda: page.one("#details").text.startswith("Point "))
+    page.wait(lambda: page.text("#details").startswith("Point "))
     neighbours = page.all("#details .neighbours tbody tr")
     assert len(neighbours) == 10 and len(page.all("#details .thumb")) == 10
-    assert "<img src=x" in page.one("#details").text, "columns are shown as text"
+    assert "<img src=x" in page.text("#details"), "columns are shown as text"
     page.keep("details")
     first = neighbours[0].find_element("css selector", "button")
     name = first.text
     first.click()
-    page.wait(lambda: page.one("#details").text.startswith(f"Point {name}\n"))
+    page.wait(lambda: page.text("#details").startswith(f"Point {name}\n"))
     ActionChains(page.driver).scroll_from_origin(_origin(canvas), 0, 300).perform()
     canvas.send_keys("0", Keys.ARROW_LEFT)
     page.wait(lambda: int(canvas.get_attribute("data-points")) > 0)
@@ -175,23 +186,23 @@ def test_the_lab_searches_and_shows_what_was_missed(page):
     page.one("#lab-id").send_keys("123")
     page.click("#run")
     page.wait(lambda: len(page.all("#lab-answer .hits tr")) == 10)
-    assert page.one("#lab-answer .hits button").text == "123"
-    assert "null" not in page.one("#lab-answer").text
-    assert "true neighbours are missed" in page.one("#steps").text
+    assert page.text("#lab-answer .hits button") == "123"
+    assert "null" not in page.text("#lab-answer")
+    assert "true neighbours are missed" in page.text("#steps")
     page.wait(lambda: page.pixels("#lab-map") > 20)
     page.choose("#step", 0)
-    assert page.one("#step-name").text == "the query" and "missed" not in page.one("#steps").text
+    assert page.text("#step-name") == "the query" and "missed" not in page.text("#steps")
     page.choose("#step", 4)
 
     def work():
         """The work that the page tells, read at one moment: an answer replaces the one before it."""
-        told = page.one("#lab-answer").text
+        told = page.text("#lab-answer")
         found = re.search(r"work, in distances\s+([\d,.]+)", told)
         return float(found[1].replace(",", "")) if found else 0.0
 
     usual = work()
     page.choose("#recall", 0)
-    assert page.one("#recall-value").text == "0.500"
+    assert page.text("#recall-value") == "0.500"
     page.wait(lambda: 0 < work() < usual)
     little = work()
     page.choose("#recall", 100)
@@ -203,7 +214,7 @@ def test_the_lab_searches_and_shows_what_was_missed(page):
     page.wait(lambda: len(page.all("#lab-answer .hits tr")) == 10)
     page.one("#lab-filter").send_keys(" AND nonsense")
     page.click("#run")
-    page.wait(lambda: "nonsense" in page.one("#status").text)
+    page.wait(lambda: "nonsense" in page.text("#status"))
     # The browser reports the answer with the error that the page has asked for.
     page.driver.get_log("browser")
 
@@ -216,12 +227,12 @@ def test_vectors_and_drawings_are_queries(page):
     page.script("document.getElementById('lab-vector').value = arguments[0]", str([0.5] * 784))
     page.click("#run")
     page.wait(lambda: len(page.all("#lab-answer .hits tr")) == 10)
-    before = page.one("#lab-answer .hits").text
+    before = page.text("#lab-answer .hits")
     page.click("[name=source][value=draw]")
     drawing = page.one("#drawing")
     pen = ActionChains(page.driver).move_to_element_with_offset(drawing, -40, -40).click_and_hold()
     pen.move_by_offset(80, 0).move_by_offset(0, 80).move_by_offset(-80, -80).release().perform()
-    page.wait(lambda: page.one("#lab-answer .hits").text != before)
+    page.wait(lambda: page.text("#lab-answer .hits") not in ("", before))
     inked = page.script("return [...document.getElementById('drawing').getContext('2d').getImageData(0, 0, 28, 28).data].filter((v, i) => i % 4 === 0 && v > 99).length")
     assert inked > 40, "a line, not only its ends"
     page.click("#draw-clear")
@@ -235,11 +246,11 @@ def test_health_counts_searches(page):
     page.click("#tab-map")
     page.one("#find-id").send_keys("9")
     page.click("#find button")
-    page.wait(lambda: page.one("#details").text.startswith("Point 9"))
+    page.wait(lambda: page.text("#details").startswith("Point 9"))
     page.click("#tab-health")
     page.wait(lambda: len(page.all("#tiles .tile")) == 8)
     page.wait(lambda: "≤" in page.all("#tiles .tile b")[1].text)
-    page.wait(lambda: "memory of the index" in page.one("#health-index").text)
+    page.wait(lambda: "memory of the index" in page.text("#health-index"))
     page.wait(lambda: page.pixels("#latency") > 1)
 
 
@@ -250,7 +261,7 @@ def test_dark_mode_keyboard_and_phone(page):
         return page.script("return getComputedStyle(document.body).backgroundColor")
 
     light = background()
-    while page.one("#theme").text != "Theme: dark":
+    while page.text("#theme") != "Theme: dark":
         page.click("#theme")
     assert background() != light
     page.wait(lambda: page.pixels("#map") > 20)
@@ -261,20 +272,20 @@ def test_dark_mode_keyboard_and_phone(page):
     page.driver.set_window_size(400, 800)
     wide = page.script("return document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0, "nothing sticks out on a phone"
-    while page.one("#theme").text != "Theme: auto":
+    while page.text("#theme") != "Theme: auto":
         page.click("#theme")
 
 
 def test_other_indexes_are_chosen(page):
     page.choose("#index", "few")
-    page.wait(lambda: "50 × 5" in page.one("#facts").text and int(page.one("#map").get_attribute("data-points")) == 50)
+    page.wait(lambda: "50 × 5" in page.text("#facts") and int(page.one("#map").get_attribute("data-points")) == 50)
     page.one("#find-id").send_keys("n7")
     page.click("#find button")
-    page.wait(lambda: page.one("#details").text.startswith("Point n7"))
+    page.wait(lambda: page.text("#details").startswith("Point n7"))
     page.one("#find-id").clear()
     page.one("#find-id").send_keys("nobody")
     page.click("#find button")
-    page.wait(lambda: "no point with the identifier nobody" in page.one("#status").text)
+    page.wait(lambda: "no point with the identifier nobody" in page.text("#status"))
     # The browser reports the answers with errors that the page has asked for.
     page.driver.get_log("browser")
 
@@ -292,8 +303,8 @@ def test_late_answers_are_of_no_index_that_was_left(page):
     page.choose("#index", "pictures")
     page.wait(lambda: int(page.one("#map").get_attribute("data-points") or 0) > 50)
     time.sleep(1)
-    assert "6,000 × 784" in page.one("#facts").text and page.one("#map").get_attribute("data-cells") == cells
-    assert int(page.one("#map").get_attribute("data-points")) > 50 and page.one("#status").text == ""
+    assert "6,000 × 784" in page.text("#facts") and page.one("#map").get_attribute("data-cells") == cells
+    assert int(page.one("#map").get_attribute("data-points")) > 50 and page.text("#status") == ""
 
 
 def test_keys_of_the_browser_are_left_to_it(page):
@@ -332,6 +343,6 @@ def test_a_wrong_key_is_told(driver, program, tmp_path):
         page.one("#key").clear()
         page.one("#key").send_keys("r" * 20)
         page.click("#key-dialog button")
-        page.wait(lambda: "5 × 5" in page.one("#facts").text)
+        page.wait(lambda: "5 × 5" in page.text("#facts"))
     # The browser reports the answers with errors that the page has asked for.
     driver.get_log("browser")
