@@ -3,8 +3,8 @@
 //!
 //! A run is one of the names in `RUNS`; without names, all of them. Points are added by `add` in batches, in random
 //! order, sorted by the cells of a k-means with 64 cells ("topics"), or topics that the built half has no point of.
-//! Each changed index is compared with an index built from the same points. "At its codes" is the recall with as many
-//! codes read per query as the built index reads for the target, from a sweep of recall targets.
+//! Each changed index is compared with an index built from the same points. "At its work" is the recall with as much
+//! work per query, in distances, as the built index does for the target, from a sweep of recall targets.
 
 #![allow(clippy::print_stdout, reason = "an experiment ends with its table")]
 
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         set.queries()?.len()
     );
     println!(
-        "| index | changes/s | per second of a processor | codes for .90 | .95 | .99 | recall@{K} for .90 | .95 | .99 | at its codes: .90 | .95 | .99 |"
+        "| index | changes/s | per second of a processor | work for .90 | .95 | .99 | recall@{K} for .90 | .95 | .99 | at its work: .90 | .95 | .99 |"
     );
     println!("|---|{}", "---:|".repeat(11));
     let whole = build(&set, &(0..rows.len() as u32).collect::<Vec<_>>())?;
@@ -79,9 +79,11 @@ fn main() -> Result<()> {
         let rate = clock.rate(rows.len() - half);
         let found = curve(&index, &set, &radii)?;
         line(name, &rate, &found, &reference);
+        let clock = Clock::start();
         index.compact()?;
+        let rate = clock.rate(rows.len() - half);
         let found = curve(&index, &set, &radii)?;
-        line(&format!("{name}, compacted"), " | ", &found, &reference);
+        line(&format!("{name}, compacted"), &rate, &found, &reference);
     }
     if chosen("removed") {
         removed(&set, whole)?;
@@ -105,9 +107,11 @@ fn removed(set: &Set, mut index: Index) -> Result<()> {
     let rate = clock.rate(gone.len());
     let found = curve(&index, set, &radii)?;
     line("three in ten removed", &rate, &found, &reference);
+    let clock = Clock::start();
     index.compact()?;
+    let rate = clock.rate(gone.len());
     let found = curve(&index, set, &radii)?;
-    line("three in ten removed, compacted", " | ", &found, &reference);
+    line("three in ten removed, compacted", &rate, &found, &reference);
     Ok(())
 }
 
@@ -154,41 +158,44 @@ fn radii(index: &Index, set: &Set) -> Result<Vec<f32>> {
         .collect())
 }
 
-/// Codes read per query, and recall.
+/// Work per query in distances, and recall.
 type Point = (f64, f64);
 
 fn curve(index: &Index, set: &Set, radii: &[f32]) -> Result<Vec<Point>> {
     let measure = |target: &f64| -> Result<Point> {
         let search = Search::new(K).recall(*target).threads(2);
         let answers = index.search_batch(set.queries()?, &search)?;
-        let codes: u64 = answers.iter().map(|a| a.stats.codes).sum();
+        let work = answers
+            .iter()
+            .map(|a| a.stats.distance_equivalents(set.dim));
+        let work: f64 = work.sum();
         let found: usize = answers.iter().zip(radii).map(|(a, r)| right(a, *r)).sum();
         let count = answers.len() as f64;
-        Ok((codes as f64 / count, found as f64 / (count * K as f64)))
+        Ok((work / count, found as f64 / (count * K as f64)))
     };
     TARGETS.iter().map(measure).collect()
 }
 
-/// The recall with so many codes, between the targets that were measured.
-fn recall_at(codes: f64, curve: &[Point]) -> Option<f64> {
-    let between = |pair: &&[Point]| pair[0].0 <= codes && codes <= pair[1].0;
+/// The recall with so much work, between the targets that were measured.
+fn recall_at(work: f64, curve: &[Point]) -> Option<f64> {
+    let between = |pair: &&[Point]| pair[0].0 <= work && work <= pair[1].0;
     let pair = curve.windows(2).find(between)?;
-    let share = (codes - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
+    let share = (work - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
     Some(pair[0].1 + share * (pair[1].1 - pair[0].1))
 }
 
 fn line(name: &str, rate: &str, found: &[Point], reference: &[Point]) {
-    let codes = SHOWN.map(|at| format!("{:.0}", found[at].0));
+    let work = SHOWN.map(|at| format!("{:.0}", found[at].0));
     let recall = SHOWN.map(|at| format!("{:.4}", found[at].1));
-    let at_codes = SHOWN.map(|at| {
+    let at_work = SHOWN.map(|at| {
         let recall = recall_at(reference[at].0, found);
         recall.map_or("-".into(), |recall| format!("{recall:.4}"))
     });
     println!(
         "| {name} | {rate} | {} | {} | {} |",
-        codes.join(" | "),
+        work.join(" | "),
         recall.join(" | "),
-        at_codes.join(" | ")
+        at_work.join(" | ")
     );
 }
 

@@ -2,7 +2,7 @@
 
 use garlic_core::{Cancel, Result};
 
-use super::grown::Workbench;
+use super::links::refine;
 use super::repair::detach;
 use super::{Graph, Grown, Line, NO_NEIGHBOUR, centres};
 
@@ -21,12 +21,15 @@ impl Grown {
             target[*from as usize] = to;
         }
         let gone: Vec<bool> = target.iter().map(|to| *to == NO_NEIGHBOUR).collect();
-        let mut bench = self.take_workbench();
-        let Workbench { table, links, .. } = &mut bench;
-        let is_smaller = gone.contains(&true);
-        if is_smaller {
-            detach(table, links, &gone, cancel)?;
+        let bench = self.take_workbench();
+        let (table, mut links) = (&bench.table, bench.links.clone());
+        if gone.contains(&true) {
+            detach(table, &mut links, &gone, cancel)?;
         }
+        // Points that came one after another chose among those that were there.
+        let added = self.base.points() as u32..self.points() as u32;
+        let added: Vec<u32> = added.filter(|at| !gone[*at as usize]).collect();
+        refine(table, &mut links, &added, cancel)?;
         let degree = self.base.degree;
         let mut neighbours = Vec::with_capacity(origin.len() * degree);
         let mut lines: Vec<Line> = Vec::new();
@@ -37,9 +40,7 @@ impl Grown {
             lines.extend(self.code(*from).into_iter().flatten());
         }
         let centres = centres(table, cell_of, cells, &[], |at| origin[at as usize]);
-        if !is_smaller {
-            self.keep_workbench(bench);
-        }
+        self.keep_workbench(bench);
         Ok(Graph {
             degree,
             neighbours: neighbours.into(),

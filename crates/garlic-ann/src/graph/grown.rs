@@ -15,7 +15,7 @@ use super::links::{self, Links};
 use super::{Graph, Line, NO_NEIGHBOUR, Pages, repair};
 
 /// One of this many added nodes is an entry.
-const NODES_PER_ENTRY: usize = 512;
+const NODES_PER_ENTRY: usize = 2048;
 
 /// A graph with added points. Clones share everything until one of them changes.
 #[derive(Clone, Debug)]

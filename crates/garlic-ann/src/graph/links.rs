@@ -25,6 +25,8 @@ const REFINE_HOPS: usize = 64;
 const STARTS: usize = 24;
 /// Candidates that remain when edges back are merged.
 pub(super) const MERGED_CANDIDATES: usize = 128;
+/// Edges back that join a full list one by one. If there are more, the point chooses again.
+const MOST_JOINED: usize = 4;
 /// Every point is in at least this many lists, if possible.
 const MIN_INCOMING: usize = 8;
 /// Points between two tests for cancellation.
@@ -38,6 +40,7 @@ const ADD_FIRST: usize = 16;
 const ADD_CANDIDATES: usize = 48;
 
 /// Neighbour lists of fixed length.
+#[derive(Clone)]
 pub(super) struct Links {
     pub(super) degree: usize,
     pub(super) neighbours: Vec<u32>,
@@ -122,6 +125,8 @@ pub(super) struct Walk {
     /// Marked points in the order in which they were seen.
     seen: Vec<u32>,
     pub(super) distances: Vec<i32>,
+    /// Points of a list.
+    others: Vec<u32>,
     /// Candidates in order, and whether each was expanded.
     pool: Vec<(Near, bool)>,
     pub(super) prune: PruneScratch,
@@ -184,13 +189,43 @@ impl Walk {
         }
     }
 
-    /// Whether a point of `list` is nearer to a candidate than the point is that the candidate belongs to.
-    fn is_occluded(&mut self, table: &ByteTable, near: Near, list: &[u32]) -> bool {
-        table.centre(near.at, &mut self.centre);
-        table.distances(&self.centre, list, &mut self.distances);
-        self.distances
-            .iter()
-            .any(|between| *between < near.distance)
+    /// Lets points join a full and sorted list: each replaces the neighbour that it occludes most, or the farthest if
+    /// it occludes none. A point that a nearer neighbour occludes more than that stays out. Returns whether one joined.
+    fn join(
+        &mut self,
+        table: &ByteTable,
+        list: &mut Vec<Near>,
+        points: impl Iterator<Item = Near>,
+    ) -> bool {
+        let ratio = |distance: i32, between: i32| distance as f32 / between.max(1) as f32;
+        let mut joined = false;
+        for near in points {
+            let place = list.partition_point(|other| *other < near);
+            if list.get(place) == Some(&near) {
+                continue;
+            }
+            self.others.clear();
+            self.others.extend(list.iter().map(|other| other.at));
+            table.centre(near.at, &mut self.centre);
+            table.distances(&self.centre, &self.others, &mut self.distances);
+            let (nearer, farther) = self.distances.split_at(place);
+            let occluded = nearer.iter().map(|between| ratio(near.distance, *between));
+            let occluded = occluded.fold(1.0, f32::max);
+            let last = list.len() - 1;
+            let (mut most, mut replaced) = (1.0, last);
+            for (i, (between, other)) in farther.iter().zip(&list[place..]).enumerate() {
+                let occludes = ratio(other.distance, *between);
+                if occludes > most {
+                    (most, replaced) = (occludes, place + i);
+                }
+            }
+            if occluded < most || (occluded == 1.0 && place <= last) {
+                list.remove(replaced);
+                list.insert(place, near);
+                joined = true;
+            }
+        }
+        joined
     }
 
     /// Chooses the neighbours among the candidates.
@@ -223,13 +258,13 @@ pub(super) fn for_all(
     Ok(chunks.into_iter().flatten().collect())
 }
 
-/// Which edges back are considered.
+/// What becomes of full lists that get edges back.
 #[derive(Clone, Copy, PartialEq)]
-enum Back {
-    All,
-    /// Not those from beyond a full list that one of its points occludes. Pruning would rarely keep them, and a point
-    /// that comes alone pays for every list by itself.
-    Likely,
+enum Full {
+    /// The point chooses again.
+    Chosen,
+    /// A few edges join one by one, because a point that comes alone pays for every list by itself.
+    Joined,
 }
 
 /// Adds an edge back for every edge in `chosen`. Lists that grow too long are pruned.
@@ -237,7 +272,7 @@ fn add_back(
     table: &ByteTable,
     links: &mut Links,
     chosen: &[Chosen],
-    which: Back,
+    full: Full,
     cancel: &Cancel,
 ) -> Result<()> {
     let edges = chosen
@@ -261,17 +296,13 @@ fn add_back(
                     distance: *distance,
                     at: *at,
                 });
-                if which == Back::All || list.len() < links.degree {
-                    merged.extend(back);
-                } else {
-                    let farthest = walk.distances.iter().max().copied().unwrap_or(0);
-                    merged.extend(back.filter(|near| {
-                        near.distance < farthest || !walk.is_occluded(table, *near, list)
-                    }));
-                    if merged.len() == list.len() {
-                        return None;
-                    }
+                if full == Full::Joined && list.len() == links.degree && group.len() <= MOST_JOINED
+                {
+                    merged.sort_unstable();
+                    let joined = walk.join(table, &mut merged, back);
+                    return joined.then_some((at, merged));
                 }
+                merged.extend(back);
                 merged.sort_unstable();
                 merged.dedup();
                 merged.truncate(MERGED_CANDIDATES);
@@ -342,7 +373,7 @@ pub(super) fn insert(
             links.set(*at, list);
             inserted[cell_of[*at as usize] as usize].push(*at);
         }
-        add_back(table, &mut links, &chosen, Back::All, cancel)?;
+        add_back(table, &mut links, &chosen, Full::Chosen, cancel)?;
         done = round.end;
         step(done);
     }
@@ -385,7 +416,7 @@ fn add_step(table: &ByteTable, links: &mut Links, new: &[u32], starts: &[u32]) -
     for (at, list) in &chosen {
         links.set(*at, list);
     }
-    add_back(table, links, &chosen, Back::Likely, &cancel)?;
+    add_back(table, links, &chosen, Full::Joined, &cancel)?;
     raise_incoming(links, &chosen);
     Ok(())
 }
@@ -415,7 +446,7 @@ pub(super) fn refine(
     for (at, list) in &chosen {
         links.set(*at, list);
     }
-    add_back(table, links, &chosen, Back::All, cancel)?;
+    add_back(table, links, &chosen, Full::Chosen, cancel)?;
     raise_incoming(links, &chosen);
     Ok(())
 }
@@ -519,6 +550,38 @@ mod tests {
         let one = linked(&values, 10, 1).1;
         let three = linked(&values, 10, 3).1;
         assert_eq!(one.neighbours, three.neighbours);
+    }
+
+    #[test]
+    fn a_point_joins_a_full_list_in_the_place_of_the_one_that_it_occludes_most() {
+        let points: [[f32; 2]; 7] = [
+            [0.0, 0.0],
+            [10.0, 0.0],
+            [0.0, 30.0],
+            [40.0, 0.0],
+            [38.0, 3.0],
+            [12.0, 0.0],
+            [-20.0, 0.0],
+        ];
+        let table = ByteTable::of(rows(points.as_flattened(), 2));
+        let near = |at: u32| {
+            let [x, y] = points[at as usize];
+            let distance = (x * x + y * y) as i32;
+            Near { distance, at }
+        };
+        let joined = |new: &[u32]| {
+            let mut list: Vec<Near> = [1, 2, 3].map(near).to_vec();
+            let new = new.iter().map(|at| near(*at));
+            let joined = Walk::default().join(&table, &mut list, new);
+            assert!(list.is_sorted());
+            (joined, list.into_iter().map(|near| near.at).collect())
+        };
+        // Point 4 is next to 3. Point 5 is next to 1, which is nearer. Point 6 is far from all, so the farthest goes.
+        assert_eq!(joined(&[4]), (true, vec![1, 2, 4]));
+        assert_eq!(joined(&[5]), (false, vec![1, 2, 3]));
+        assert_eq!(joined(&[6]), (true, vec![1, 6, 2]));
+        assert_eq!(joined(&[2, 3]), (false, vec![1, 2, 3]), "they are there");
+        assert_eq!(joined(&[4, 6, 5]), (true, vec![1, 6, 2]));
     }
 
     #[test]
