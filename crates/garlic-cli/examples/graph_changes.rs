@@ -84,6 +84,11 @@ fn main() -> Result<()> {
         let rate = clock.rate(rows.len() - half);
         let found = curve(&index, &set, &radii)?;
         line(&format!("{name}, compacted"), &rate, &found, &reference);
+        let clock = Clock::start();
+        index.recalibrate()?;
+        let rate = clock.rate(rows.len() - half);
+        let found = curve(&index, &set, &radii)?;
+        line(&format!("{name}, recalibrated"), &rate, &found, &reference);
     }
     if chosen("removed") {
         removed(&set, whole)?;
