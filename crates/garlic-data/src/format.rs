@@ -10,7 +10,7 @@ use crate::ids::Ids;
 use crate::input::Input;
 use crate::reader::{ReadOptions, Reader};
 use crate::vectors::{Shape, Vectors};
-use crate::{bin, npy, vecs};
+use crate::{bin, npy, table, vecs};
 
 /// The file formats of this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -302,8 +302,9 @@ pub fn write_vectors(path: impl AsRef<Path>, vectors: &Vectors) -> Result<()> {
         (Format::Npy, None) => npy::write_npy_f32(path, &vectors.to_f32(), dim),
         (Format::Fbin, _) => bin::write_fbin(path, &vectors.to_f32(), dim),
         (Format::Fvecs, _) => vecs::write_fvecs(path, &vectors.to_f32(), dim),
+        (Format::Parquet, _) => table::write_parquet(path, &vectors.to_f32(), dim, None, None),
         _ => {
-            let fitting = ".npy, .fbin or .fvecs (.u8bin and .bvecs for bytes)";
+            let fitting = ".npy, .parquet, .fbin or .fvecs (.u8bin and .bvecs for bytes)";
             Err(format.wrong_kind(path, "a place for these vectors", fitting))
         }
     }

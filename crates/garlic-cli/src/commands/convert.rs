@@ -17,8 +17,8 @@ use crate::table;
 
 /// Convert vectors to another file format, or an index to a file, a directory or the newest format
 ///
-/// For vectors, the extension of the output names the format: .npy, .fbin, .fvecs, .u8bin or .bvecs. Of a data set the
-/// base vectors are converted. Bytes become floats if the format holds floats. Floats become bytes if all of them are
+/// For vectors, the extension of the output names the format: .npy, .parquet, .fbin, .fvecs, .u8bin or .bvecs. Of a data
+/// set the base vectors are converted, of a table its column of vectors alone. Bytes become floats if the format holds floats. Floats become bytes if all of them are
 /// whole numbers from 0 to 255.
 ///
 /// An index is checked, compacted and written as an index file of the newest format version, or with --live as an index
@@ -56,8 +56,9 @@ Examples:
   garlic convert old.garlic new.garlic";
 
 /// Extensions of files of vectors that can be written, and whether they hold bytes only.
-const FORMATS: [(&str, bool); 5] = [
+const FORMATS: [(&str, bool); 6] = [
     ("npy", false),
+    ("parquet", false),
     ("fbin", false),
     ("fvecs", false),
     ("u8bin", true),
@@ -174,7 +175,7 @@ fn convert_vectors(args: &Args) -> anyhow::Result<Told> {
     }
     let Some((_, bytes_only)) = format_of(&args.output) else {
         return Err(Fault::usage(format!(
-            "{}: the extension names no format for vectors; use .npy, .fbin, .fvecs, .u8bin or .bvecs",
+            "{}: the extension names no format for vectors; use .npy, .parquet, .fbin, .fvecs, .u8bin or .bvecs",
             args.output.display()
         )));
     };
@@ -189,7 +190,10 @@ fn convert_vectors(args: &Args) -> anyhow::Result<Told> {
     let _watch = Watch::start();
     garlic_data::write_vectors(&args.output, &vectors)
         .map_err(|e| output::write_error(&args.output, &e))?;
-    let as_floats = matches!(format_of(&args.output), Some(("fbin" | "fvecs", _)));
+    let as_floats = matches!(
+        format_of(&args.output),
+        Some(("fbin" | "fvecs" | "parquet", _))
+    );
     Ok(Told {
         kind: "vectors",
         rows: vectors.rows(),
@@ -209,7 +213,7 @@ fn to_bytes(vectors: &Vectors, path: &Path) -> anyhow::Result<Vectors> {
     if let Some(at) = values.iter().position(other) {
         return Err(Fault::input(format!(
             "{}: vector {} has the value {} at coordinate {}, which is no whole number from 0 to 255; write .npy, \
-             .fbin or .fvecs",
+             .parquet, .fbin or .fvecs",
             path.display(),
             at / dim,
             values[at],

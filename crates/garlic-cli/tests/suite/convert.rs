@@ -8,7 +8,7 @@ fn vectors_go_from_format_to_format() {
     let lab = Lab::new();
     let values = clusters(POINTS, DIM, 1);
     let mut from = "points.npy".to_owned();
-    for to in ["a.fbin", "a.fvecs", "a.npy"] {
+    for to in ["a.fbin", "a.parquet", "a.fvecs", "a.npy"] {
         let told = &lab.run(&["convert", &from, to, "--json"]).expect(0).json()[0];
         assert_keys(told, &["output", "bytes"]);
         assert_eq!((&told["rows"], &told["dim"]), (&POINTS.into(), &DIM.into()));
