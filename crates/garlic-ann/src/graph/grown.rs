@@ -11,8 +11,8 @@ use garlic_core::{Cancel, Result};
 use garlic_linalg::Rows;
 
 use super::bytes::ByteTable;
-use super::links::{self, Links};
-use super::{Graph, Line, NO_NEIGHBOUR, Pages, repair};
+use super::links::Links;
+use super::{Graph, Line, NO_NEIGHBOUR, Pages, add, repair};
 
 /// One of this many added nodes is an entry.
 const NODES_PER_ENTRY: usize = 2048;
@@ -148,7 +148,7 @@ impl Grown {
         let known = bench.links.neighbours.len() / bench.links.degree;
         let exists = |at: &u32| (*at as usize) < known;
         let starts: Vec<u32> = self.starts().filter(exists).collect();
-        links::add(&bench.table, &mut bench.links, &starts)?;
+        add::add(&bench.table, &mut bench.links, &starts)?;
         let unreached = repair::unreached_since(&bench.links, known as u32);
         Arc::make_mut(&mut self.entries).extend(unreached);
         self.publish(bench);

@@ -8,9 +8,7 @@
 use super::NO_NEIGHBOUR;
 use super::bytes::{ByteTable, Centre};
 use super::prune::{Near, PruneScratch, prune};
-use crate::streams;
 use garlic_core::{Cancel, Result};
-use garlic_linalg::permutation;
 use garlic_simd::Marks;
 use rayon::prelude::*;
 
@@ -31,13 +29,6 @@ const MOST_JOINED: usize = 4;
 const MIN_INCOMING: usize = 8;
 /// Points between two tests for cancellation.
 const POINTS_PER_TASK: usize = 256;
-
-/// Points that are added to a graph at once. They are compared with each other.
-const ADD_ROUND: usize = 1000;
-/// Points of the first step of such a round.
-const ADD_FIRST: usize = 16;
-/// Candidates that an added point keeps.
-const ADD_CANDIDATES: usize = 48;
 
 /// Neighbour lists of fixed length.
 #[derive(Clone)]
@@ -70,7 +61,7 @@ impl Links {
     }
 
     /// Appends empty lists.
-    fn grow(&mut self, points: usize) {
+    pub(super) fn grow(&mut self, points: usize) {
         self.neighbours.resize(points * self.degree, NO_NEIGHBOUR);
         if !self.incoming.is_empty() {
             self.incoming.resize(points, 0);
@@ -134,7 +125,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Searches the graph for the nearest points of point `at`, from `starts`.
-    fn search(
+    pub(super) fn search(
         &mut self,
         table: &ByteTable,
         links: &Links,
@@ -229,7 +220,7 @@ impl Walk {
     }
 
     /// Chooses the neighbours among the candidates.
-    fn choose(&mut self, table: &ByteTable, degree: usize) -> Vec<Near> {
+    pub(super) fn choose(&mut self, table: &ByteTable, degree: usize) -> Vec<Near> {
         let candidates: Vec<Near> = self.pool.iter().map(|(near, _)| *near).collect();
         prune(table, &candidates, degree, &mut self.prune)
     }
@@ -260,7 +251,7 @@ pub(super) fn for_all(
 
 /// What becomes of full lists that get edges back.
 #[derive(Clone, Copy, PartialEq)]
-enum Full {
+pub(super) enum Full {
     /// The point chooses again.
     Chosen,
     /// A few edges join one by one, because a point that comes alone pays for every list by itself.
@@ -268,7 +259,7 @@ enum Full {
 }
 
 /// Adds an edge back for every edge in `chosen`. Lists that grow too long are pruned.
-fn add_back(
+pub(super) fn add_back(
     table: &ByteTable,
     links: &mut Links,
     chosen: &[Chosen],
@@ -380,47 +371,6 @@ pub(super) fn insert(
     Ok(links)
 }
 
-/// Inserts the last points of the table, which have no lists yet. A search starts from `starts` and from the other
-/// points of its round.
-pub(super) fn add(table: &ByteTable, links: &mut Links, starts: &[u32]) -> Result<()> {
-    let first = (links.neighbours.len() / links.degree) as u32;
-    let new: Vec<u32> = (first..table.len() as u32).collect();
-    links.grow(table.len());
-    for (number, round) in new.chunks(ADD_ROUND).enumerate() {
-        // In doubling steps, as in a build: the first points find neighbours among those that were there, so that points
-        // that are near each other and far from all others are not cut off.
-        let order = permutation(round.len(), number as u64, streams::GRAPH);
-        let round: Vec<u32> = order.into_iter().map(|i| round[i as usize]).collect();
-        let mut done = 0;
-        while done < round.len() {
-            let end = (2 * done).max(ADD_FIRST).min(round.len());
-            add_step(
-                table,
-                links,
-                &round[done..end],
-                &[starts, &round[..end]].concat(),
-            )?;
-            done = end;
-        }
-    }
-    Ok(())
-}
-
-/// Inserts points that do not see each other unless they are in `starts`.
-fn add_step(table: &ByteTable, links: &mut Links, new: &[u32], starts: &[u32]) -> Result<()> {
-    let (degree, cancel) = (links.degree, Cancel::default());
-    let chosen = for_all(new, &cancel, |at, walk| {
-        walk.search(table, links, at, starts, ADD_CANDIDATES, usize::MAX);
-        walk.choose(table, degree)
-    })?;
-    for (at, list) in &chosen {
-        links.set(*at, list);
-    }
-    add_back(table, links, &chosen, Full::Joined, &cancel)?;
-    raise_incoming(links, &chosen);
-    Ok(())
-}
-
 /// Points with their distances.
 pub(super) fn nears(distances: &[i32], points: &[u32]) -> impl Iterator<Item = Near> {
     let pairs = distances.iter().zip(points);
@@ -452,7 +402,7 @@ pub(super) fn refine(
 }
 
 /// Adds points that are in few lists to the lists of their own neighbours. They replace neighbours that are in many.
-fn raise_incoming(links: &mut Links, chosen: &[Chosen]) {
+pub(super) fn raise_incoming(links: &mut Links, chosen: &[Chosen]) {
     links.count_incoming();
     let Links {
         degree,
@@ -493,6 +443,7 @@ fn raise_incoming(links: &mut Links, chosen: &[Chosen]) {
 mod tests {
     use super::*;
     use crate::testdata::{rows, uniform};
+    use garlic_linalg::permutation;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -554,7 +505,7 @@ mod tests {
 
     #[test]
     fn a_point_joins_a_full_list_in_the_place_of_the_one_that_it_occludes_most() {
-        let points: [[f32; 2]; 7] = [
+        let points: [[f32; 2]; 8] = [
             [0.0, 0.0],
             [10.0, 0.0],
             [0.0, 30.0],
@@ -562,6 +513,7 @@ mod tests {
             [38.0, 3.0],
             [12.0, 0.0],
             [-20.0, 0.0],
+            [2.0, 29.0],
         ];
         let table = ByteTable::of(rows(points.as_flattened(), 2));
         let near = |at: u32| {
@@ -576,8 +528,10 @@ mod tests {
             assert!(list.is_sorted());
             (joined, list.into_iter().map(|near| near.at).collect())
         };
-        // Point 4 is next to 3. Point 5 is next to 1, which is nearer. Point 6 is far from all, so the farthest goes.
+        // Point 4 is next to 3, and 7 to 2. Point 5 is next to 1, which is nearer. Point 6 is far from all, so the
+        // farthest goes.
         assert_eq!(joined(&[4]), (true, vec![1, 2, 4]));
+        assert_eq!(joined(&[7]), (true, vec![1, 7, 3]));
         assert_eq!(joined(&[5]), (false, vec![1, 2, 3]));
         assert_eq!(joined(&[6]), (true, vec![1, 6, 2]));
         assert_eq!(joined(&[2, 3]), (false, vec![1, 2, 3]), "they are there");

@@ -1,14 +1,15 @@
 //! The neighbour graph: each point knows some points near it.
 //!
 //! In: the points of a segment in the order of their positions, and their cells. Out: a [`Graph`] with a list of
-//! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `repair` takes points out
-//! of them, `prune` chooses among candidates, `codes` holds the codes, `heads` fits their heads, `expand` and `descend`
+//! neighbours and a code for every point. `links` builds the lists with the distances of `bytes`, `add` adds points to
+//! them, `repair` takes points out, `prune` chooses among candidates, `codes` holds the codes, `heads` fits their heads, `expand` and `descend`
 //! search the `nodes`, `grown` adds points, and `carry` encodes a changed graph anew. Cells give the first points of a
 //! search.
 //!
 //! Where the local dimension is high, the neighbours of a query lie in many cells, and each of these cells has many
 //! points that are no neighbours. Lists lead from neighbour to neighbour instead.
 
+mod add;
 mod bytes;
 mod carry;
 mod codes;
